@@ -10,6 +10,7 @@ Source: docs/proofs/programs.md, "How white the innovations are" and "Defects in
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -99,6 +100,20 @@ def _computed(
     return found
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Read:
+    """What sizes x of states and of rows read of a step.
+
+    With x' = |G|ᵀx, `rows`: |B|ᵀ(k + 4)x' is `counted`, |held||B|ᵀx' is `held`, |N̂|x' is `drawn` and v·x' is `missed`.
+    """
+
+    rows: np.ndarray
+    counted: np.ndarray
+    held: np.ndarray
+    drawn: np.ndarray | None
+    missed: float
+
+
 class Unsure:
     """What a step of the filter in plain floats falls short of, read by sizes: xᵀ|Δ|x for x as they come.
 
@@ -107,8 +122,8 @@ class Unsure:
 
         xᵀ|Δ|x ≤ 2γ_m β·α + αᵀ|W|α + (γ_m + 2u)α·α + …,
 
-    and Y itself is within (2k + 6)u|B||held||B|ᵀ + 4u n nᵀ + e v vᵀ of Ŷ, which G makes |G|(·)|G|ᵀ of: B has at most k
-    entries in a row, n² are the variances of what is drawn, and the noise as stored is off by e v vᵀ.
+    and Y itself is within (k_i + k_j + 8)u(|B||held||B|ᵀ)_ij + 6u|N̂_ij| + e v_iv_j of Ŷ, which G makes |G|(·)|G|ᵀ of: B
+    has k_i entries in row i, N̂ is what is drawn, and the noise as stored is off by e v vᵀ.
 
     Guarantee: upper bounds, for A, C and the covariances of the noise as they are exactly.
     Source: docs/proofs/programs.md, "Steps in plain floats".
@@ -152,11 +167,14 @@ class Unsure:
             return math.inf
         units = fine_gamma(stage.count + 2)
         read = X * R * X * answer
-        rounded = stage.both_norm**2 * float(np.linalg.norm(self._held)) + float(self._drawn @ self._drawn)
+        rounded = 2 * float(stage.row_units.max(initial=0.0)) * stage.both_norm**2
+        rounded *= float(np.linalg.norm(self._held))
+        if stage.noise.whole is not None:
+            rounded += 6 * float(np.linalg.norm(stage.noise.whole))
         formed = 3 * units * answer**2 + white * answer**2
         formed += 2 * units * (3 * units * max(answer, read) + white * answer) * read
         missed = self._missed * float(self._entering @ self._entering)
-        return twice_above(gain**2 * (self._units * rounded + missed) + formed)
+        return twice_above(gain**2 * (fine_gamma(rounded) + missed) + formed)
 
     def _formed(self, sizes: np.ndarray) -> tuple[float, float]:
         """What forming a, K and P' of Ŷ does to Δ and to ΓXᵀ.
@@ -202,22 +220,6 @@ class Unsure:
         return np.asarray(found)
 
     @cached_property
-    def _drawn(self) -> np.ndarray:
-        """The deviations of what is drawn.
-
-        |Y_ij| ≤ d_i d_j for a covariance, d the roots of its diagonal: |x|ᵀ|Y||x| ≤ (d·|x|)²
-        """
-        whole = self._stage.noise.whole
-        if whole is None:
-            return np.zeros(self._stage.size + self._stage.count)
-        return np.asarray(np.sqrt(np.maximum(np.diagonal(whole), 0.0)))
-
-    @property
-    def _units(self) -> float:
-        """What Ŷ errs by."""
-        return above(fine_gamma(2 * max(self._stage.terms) + 6))
-
-    @cached_property
     def _missed(self) -> float:
         """`e` of what noise is off by."""
         return _unknown(self._stage)[0]
@@ -233,33 +235,32 @@ class Unsure:
         return np.asarray(np.abs(self._held))
 
     @cached_property
-    def _shown(self) -> tuple[np.ndarray, np.ndarray, float, float]:
+    def _shown(self) -> _Read:
         """What rows of ones read."""
         return self._read(np.zeros(self._stage.size), np.ones(self._stage.count))
 
-    def _read(
-        self, states: np.ndarray, shown: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """|B|ᵀ|G|ᵀx, |held| times that, and what x reads of the noise that is drawn and of what it is off by.
+    def _read(self, states: np.ndarray, shown: np.ndarray | None) -> _Read:
+        """What x reads: sizes of `states`, (states,), or with zeros for these sizes of what is `shown`, (rows,).
 
-        Shapes: `states` (states,), `shown` (rows,); what is read are sums of sizes, from which products of sizes are
-        formed without a matrix of sizes for each.
+        These are sums of sizes, from which products of sizes are formed without a matrix of sizes for each.
         """
-        seen = np.abs(self._gain).T @ states
-        if shown is not None:
-            seen += np.abs(self._whitener).T @ shown
-        rows = np.concatenate([states, seen])
-        read = rows @ self._stage.dense_sizes
-        return read, self._sizes @ read, float(rows @ self._drawn), float(rows @ self._entering)
+        stage = self._stage
+        seen = states @ np.abs(self._gain) if shown is None else shown @ np.abs(self._whitener)
+        rows, drawn = np.concatenate([states, seen]), stage.noise.whole
+        return _Read(
+            rows=rows,
+            counted=(stage.row_units * rows) @ stage.dense_sizes,
+            held=self._sizes @ (rows @ stage.dense_sizes),
+            drawn=None if drawn is None else np.abs(drawn) @ rows,
+            missed=float(rows @ self._entering),
+        )
 
-    def _product(
-        self,
-        one: tuple[np.ndarray, np.ndarray, float, float],
-        other: tuple[np.ndarray, np.ndarray, float, float],
-    ) -> float:
+    def _product(self, one: _Read, other: _Read) -> float:
         """What the errors of Ŷ make of two that were read."""
-        rounded = float(one[0] @ other[1]) + one[2] * other[2]
-        return above(self._units * rounded + self._missed * one[3] * other[3])
+        rounded = float(one.counted @ other.held) + float(other.counted @ one.held)
+        if other.drawn is not None:
+            rounded += 6 * float(one.rows @ other.drawn)
+        return above(fine_gamma(rounded) + self._missed * one.missed * other.missed)
 
 
 def _answered(K: np.ndarray, X: np.ndarray, sizes: np.ndarray) -> np.ndarray:

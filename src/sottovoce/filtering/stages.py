@@ -129,6 +129,11 @@ class Stage:
         return np.asarray(np.abs(self.dense_both))
 
     @cached_property
+    def row_units(self) -> np.ndarray:
+        """k_i + 4 with k_i the entries of row i of [A; C]; [A; C] Z [A; C]ᵀ errs by (k_i + k_j + 8)u in floats."""
+        return np.asarray(np.count_nonzero(self.dense_both, axis=1) + 4.0)
+
+    @cached_property
     def slabs(self) -> Slabs:
         """Where the rows of [A; C] end."""
         return slabs_of(self.dense_both)
