@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from flint import fmpq, fmpq_mat
 from mpmath import mp
 from tests.filtering.test_innovations import (
     ENCODED,
@@ -36,6 +37,7 @@ from sottovoce.filtering import (
 )
 from sottovoce.filtering.block_states import states_of
 from sottovoce.filtering.plain_steps import filtered_plainly
+from sottovoce.filtering.rounding import spread
 from sottovoce.protocols import exact_diffusion, gossip, gradient_tracking, momentum, pairwise_noise
 from sottovoce.views import View
 
@@ -78,6 +80,40 @@ def test_allowances_hold_and_are_not_a_thousand_times_too_large(
     assert min(allowed / max(error, 1e-300) for error, allowed in measured) < 1000
 
 
+def most_of(measured: list[tuple[float, float]]) -> float:
+    """How many times the error allowances are, for the stream that errors like best; all of them hold."""
+    assert all(error <= allowed < 1e-9 for error, allowed in measured)
+    return min(allowed / max(error, 1e-300) for error, allowed in measured)
+
+
+@pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+@pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
+def test_allowances_of_long_blocks(
+    protocol: Protocol, view: View, energy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are bounded before they are known: where registers cancel sizes add up, and three have 3400 times."""
+    monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
+    monkeypatch.setattr(block_rounding, "SHORT", 0)
+    measured = measured_by(in_blocks(protocol, view, "filter"), protocol, view, energy=energy)
+    assert most_of(measured) < (1000 if len(protocol.programs[0].keeps) < 3 else 5000)
+
+
+@pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+@pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
+def test_allowances_where_defects_are_not_measured(
+    protocol: Protocol, view: View, energy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So are defects: up to 1200 times for one register that is sent once, 24,000 times for three."""
+    monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
+    monkeypatch.setattr(plain_steps, "SMALL", 0)
+    monkeypatch.setattr(block_rounding, "SHORT", 0)
+    measured = measured_by(in_blocks(protocol, view, "filter"), protocol, view, energy=energy)
+    simple = protocol.name in {"gossip", "pairwise_noise", "clean_state"}
+    assert most_of(measured) < (1500 if simple else 30_000)
+
+
 @EVERY_ENGINE
 @pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
 @pytest.mark.parametrize("view", VIEWS, ids=str)
@@ -105,15 +141,37 @@ def test_allowances_hold_where_the_rounds_of_a_schedule_recur(
     assert all(error <= allowed < 1e-5 for error, allowed in measured)
 
 
+@pytest.mark.parametrize(("short", "most"), [(128, 1000), (0, 1500)], ids=["short", "long"])
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("protocol", SCHEDULES, ids=["matchings", "one-peer", "three"])
 def test_allowances_of_schedules_are_not_a_thousand_times_too_large(
-    protocol: Protocol, view: View, monkeypatch: pytest.MonkeyPatch
+    protocol: Protocol, view: View, short: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
-    measured = measured_by(in_blocks(protocol, view, "filter"), protocol, view)
-    assert all(error <= allowed for error, allowed in measured)
-    assert min(allowed / max(error, 1e-300) for error, allowed in measured) < 1000
+    monkeypatch.setattr(block_rounding, "SHORT", short)
+    assert most_of(measured_by(in_blocks(protocol, view, "filter"), protocol, view)) < most
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (60, 20), (90, 90)], ids=str)
+@pytest.mark.parametrize("scale", [1.0, 1 + 2.0**-40, 1e-6])
+def test_how_far_a_base_is_from_keeping_lengths(shape: tuple[int, int], scale: float) -> None:
+    """‖QᵀQ − I‖ in rationals: the bound is a sum of sizes of a row, which few columns make no more than some norms."""
+    base = np.linalg.qr(np.random.default_rng(3).normal(size=shape))[0] * scale
+    base[:, 0] *= 2.0**-30 if scale < 1 else 1.0
+    whole = fmpq_mat([[fmpq(*float(x).as_integer_ratio()) for x in row] for row in base])
+    off = whole.transpose() * whole
+    count = shape[1]
+    sizes = [[abs(off[i, j] - int(i == j)) for j in range(count)] for i in range(count)]
+    true = max(sum(float(x.p) / float(x.q) for x in row) for row in sizes)
+    found = block_rounding._skew(base, spread(np.abs(base)))
+    assert true <= found < 1.05 * true
+
+
+def test_a_base_is_off_by_what_was_done_to_it() -> None:
+    base = np.eye(9, 4)
+    assert block_rounding._skew(base, 1.0) < 1e-100
+    base[5, 0] = 2.0**-40
+    assert 2.0**-80 <= block_rounding._skew(base, 1.1) < 1.1 * 2.0**-80 + 1e-25
 
 
 @pytest.mark.parametrize("rounds", range(7, 13))
@@ -237,12 +295,12 @@ def exact_defect(filtered: Filtered, P: np.ndarray, following: np.ndarray) -> np
 
 
 @EVERY_ENGINE
-@pytest.mark.parametrize(
-    "protocol", [PROTOCOLS[k] for k in (0, 3, 4, 5, 6, 8)], ids=lambda protocol: protocol.name
-)
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 def test_what_a_step_in_floats_falls_short_of_holds_in_128_bits(
     protocol: Protocol, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # On a Krylov space what is injected is known in plain floats alone.
+    most = 500 if engine == "filter" else 3000
     monkeypatch.setattr(plain_steps, "SMALL", 0)
     stage = in_blocks(protocol, VIEWS[0], engine).run[0].stage
     size, P = stage.size, np.zeros((stage.size, stage.size))
@@ -255,7 +313,7 @@ def test_what_a_step_in_floats_falls_short_of_holds_in_128_bits(
             for sizes in (np.ones(size), np.arange(1.0, size + 1)):
                 drift, crossed = unsure.drift(sizes)
                 made = sizes @ true[:size, :size] @ sizes
-                assert made <= drift < 3000 * made
+                assert made <= drift < most * made
                 assert (sizes @ true[:size, size:]).sum() <= crossed
             assert true[size:, size:].sum(axis=1).max() <= unsure.white
             assert np.linalg.norm(true[:size, :size], 2) <= unsure.norm

@@ -5,10 +5,10 @@ Rows X_v after round v as floats have them, of what is shown in the rest of a bl
 state after it, are off from X_{v+1}Φ by no more than |X_{v+1}|Ω, entry by entry, and what that shows is read by the
 state z before the round. So the response of a stream is off by at most
 
-    Σ_v ‖|X_v| Ω_v h_v‖ ≤ Σ_v g_v·Ω_v h_v,     |z| ≤ h_v = κ √(P_v + what defects add to it),
+    Σ_v ‖|X_v| Ω_v h_v‖,     |z| ≤ h_v = κ √(P_v + what defects add to it),
 
-g_v having the norms of the columns of X_v, and h coming from the covariance that the filter has followed already, as
-contributions enter with noise. Inner products of responses are off in proportion to these alone, since Q keeps lengths.
+h coming from the covariance that the filter has followed already, as contributions enter with noise. Inner products of
+responses are off in proportion to these alone, since Q keeps lengths.
 
 Source: docs/proofs/blocks.md has the claims; Higham, *Accuracy and Stability of Numerical Algorithms*, Section 3.5.
 """
@@ -24,12 +24,13 @@ import numpy as np
 
 from sottovoce.filtering.doubled import Doubled, add, from_left, from_right, product
 from sottovoce.filtering.rounding import SKEWED, spread
-from sottovoce.rounding import GAMMA, ROOM, TINY
+from sottovoce.rounding import GAMMA, ROOM, TINY, above, gamma
 
 if TYPE_CHECKING:
     from sottovoce.filtering.block_states import States
     from sottovoce.filtering.blocks import Block
     from sottovoce.filtering.innovations import Filtered
+    from sottovoce.filtering.stages import Stage
 
 __all__ = ["BlockAccuracy", "Formed", "Measured"]
 
@@ -139,7 +140,10 @@ class Measured:
     def __init__(self, states: States) -> None:
         """Begin after the last round, where nothing is shown."""
         self._states = states
-        self._read: dict[int, tuple[np.ndarray, np.ndarray, float]] = {}
+        self._read: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._store = np.empty(0)
+        self._counted: dict[int, _Counts] = {}
+        self._put: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         # Of contributions, and of unit disturbances.
         self._rows = np.zeros(2)
         self._inputs = self._skew = self._formed = 0.0
@@ -158,68 +162,69 @@ class Measured:
             lengths = ROOM * np.sqrt(squares)
             self._whiten(each, shown, later, lengths + ROOM * self._rows[1])
             if before is None:
-                read, fresh, at_once = self._reading(each)
-                off = lengths @ read
-                self._rows += off[:2] + fresh
-                self._inputs += float(off[2]) ** 2 + at_once
+                self._rows += self._reading(each, shown, later, lengths)
+                self._enter(each, lengths)
             else:
-                self._find(each, rows[k], rows[k - 1] if k else before)
+                after = rows[k]
+                self._find(each, after, rows[k - 1] if k else before)
+                self._enter(each, np.abs(after))
         self._turn(block)
 
     def _find(self, filtered: Filtered, after: np.ndarray, before: np.ndarray) -> None:
-        """Count a round of a short block: what rows are off by is found, and inputs are those of each node.
-
-        A product with what a node puts in sums as many terms as that has entries.
-        """
+        """Count a round of a short block: what rows are off by is found."""
         missed = _missed(filtered, after, before)
         self._rows[0] += ROOM * float(np.linalg.norm(missed @ self._states.held(filtered)))
         self._rows[1] += ROOM * float(np.linalg.norm(missed)) * self._states.reach
-        stage = filtered.stage
-        size, count, sizes = stage.size, stage.count, stage.input_sizes
-        formed = 0 if stage.given is None else size + 1
-        put = stage.all_given[:size] - filtered.gain @ stage.all_given[size:]
-        units = (np.count_nonzero(put, axis=0) + 2) * np.abs(put) + (1 + formed) * sizes[:size]
-        units += (count + 1 + formed) * (np.abs(filtered.gain) @ sizes[size:])
-        read = np.abs(after) @ units
-        shown = (count + 2 + formed) * (np.abs(filtered.whitener) @ sizes[size:])
-        squares = np.einsum("ij,ij->j", read, read) + np.einsum("ij,ij->j", shown, shown)
-        self._inputs += (ROOM * GAMMA) ** 2 * float(squares.max(initial=0.0))
 
-    def _reading(self, filtered: Filtered) -> tuple[np.ndarray, np.ndarray, float]:
-        """What a step makes rows be off by, read by states, by unit disturbances and by what contributions put in.
+    def _enter(self, filtered: Filtered, sizes: np.ndarray) -> None:
+        """Count products with what contributions put in: `sizes` are those of rows, or the lengths of their columns.
 
-        Φ̂ = fl(A − K C) errs by u|A| + (m + 1)u|K||C| + u|Φ̂|, A and C as they are exactly, a product with a column of it
-        that has k entries by γ_k, and fl(X C) by (m + 1)u|X||C|. Products with inputs b̃ err by γ_r, and
-        inputs themselves by u|B_x| + (m + 1)u|K||D_0| and one rounding more, or r + 1 more where they are products.
-
-        Guarantee: upper bounds, the first for rows of size 1; the second has norms of what new rows are off by, the
-        third the square of that of what is shown at once.
+        Guarantee: `_inputs` grows by the largest square of a node, upper bounds.
         Source: docs/proofs/blocks.md, "Rows".
         """
-        if id(filtered) in self._read:
-            return self._read[id(filtered)]
-        stage = filtered.stage
-        size, count = stage.size, stage.count
-        gain, whitener = np.abs(filtered.gain), np.abs(filtered.whitener)
-        held = self._held(filtered)
-        moved = stage.dense_sizes @ held
-        into, seen = stage.largest_inputs
-        off = np.empty((size, 3))
-        loop = np.abs(filtered.plain_loop)
-        off[:, :2] = (
-            loop @ ((stage.loop_terms + 1)[:, None] * held)
-            + moved[:size]
-            + (count + 1) * (gain @ moved[size:])
-        )
-        formed, shown = 0 if stage.given is None else size + 1, gain @ seen
-        put = stage.all_given[:size] - filtered.gain @ stage.all_given[size:]
-        off[:, 2] = (size + 2) * np.abs(put).max(axis=1, initial=0.0)
-        off[:, 2] += (1 + formed) * into + (count + 1 + formed) * shown
-        fresh = np.linalg.norm((count + 1) * (whitener @ moved[size:]), axis=0)
-        at_once = float(np.linalg.norm((count + 2 + formed) * (whitener @ seen)))
-        units = ROOM * GAMMA
-        found = self._read[id(filtered)] = units * off, units * fresh, (units * at_once) ** 2
-        return found
+        if id(filtered) not in self._put:
+            self._put[id(filtered)] = _putting(filtered, self._counts(filtered.stage))
+        put, at_once = self._put[id(filtered)]
+        read = sizes @ put
+        squares = np.square(read) if read.ndim == 1 else np.einsum("ij,ij->j", read, read)
+        self._inputs += (ROOM * GAMMA) ** 2 * float((squares + at_once).max(initial=0.0))
+
+    def _reading(
+        self, filtered: Filtered, shown: np.ndarray, later: np.ndarray, lengths: np.ndarray
+    ) -> np.ndarray:
+        """What a step makes rows be off by, read by states and, with the `lengths` of columns, by unit disturbances.
+
+        Φ̂ = fl(A − K C) errs by u|A| + (c + 1)u|K||C| + u|Φ̂|, A and C as they are exactly and c being the entries of a
+        column of C; a product with a column of Φ̂ that has k entries by γ_k, and fl(X C) by (c + 1)u|X||C|.
+
+        Guarantee: upper bounds.
+        Source: docs/proofs/blocks.md, "Rows".
+        """
+        if id(filtered) not in self._read:
+            stage, held = filtered.stage, self._held(filtered)
+            size, sizes = stage.size, stage.dense_sizes
+            counted = sizes[size:] @ ((self._counts(stage).read + 1)[:, None] * held)
+            off = np.abs(filtered.plain_loop) @ ((stage.loop_terms + 1)[:, None] * held)
+            off += sizes[:size] @ held + np.abs(filtered.gain) @ counted
+            fresh = np.linalg.norm(np.abs(filtered.whitener) @ counted, axis=0)
+            self._read[id(filtered)] = *(ROOM * GAMMA * off.T), ROOM * GAMMA * fresh
+        states, disturbed, fresh = self._read[id(filtered)]
+        # Rows are read entry by entry where states are, else by columns.
+        read = [self._sizes(rows) @ states for rows in (shown, later)]
+        of_states = ROOM * math.sqrt(sum(float(each @ each) for each in read)) + TINY
+        return np.asarray(np.add(fresh, (of_states, float(lengths @ disturbed))))
+
+    def _counts(self, stage: Stage) -> _Counts:
+        """What is counted of a stage, once."""
+        if id(stage) not in self._counted:
+            self._counted[id(stage)] = _counts_of(stage)
+        return self._counted[id(stage)]
+
+    def _sizes(self, rows: np.ndarray) -> np.ndarray:
+        """|X| of some rows, in memory that is used again for the next ones."""
+        if self._store.size < rows.size:
+            self._store = np.empty(rows.size)
+        return np.asarray(np.abs(rows, out=self._store[: rows.size].reshape(rows.shape)))
 
     def _held(self, filtered: Filtered) -> np.ndarray:
         """What states before a round may hold, of contributions and of unit disturbances."""
@@ -230,7 +235,7 @@ class Measured:
     def _turn(self, block: Block) -> None:
         """Count what Q R is off from its rows by, as states before the block read it, and Q from keeping lengths."""
         base, root, stack = block.base, block.root, block.stack
-        held, count, height, sizes = self._held(block.filtered[0]), len(root), len(stack), np.abs(base)
+        held, count, height, sizes = self._held(block.filtered[0]), len(root), len(stack), self._sizes(base)
         if height <= SHORT:
             factors = from_left(Doubled(high=base), count), from_right(Doubled(high=root), count)
             off = add(product(*factors, count), Doubled(high=stack), -1).sizes() @ held
@@ -238,7 +243,9 @@ class Measured:
             apart = base @ root
             apart -= stack
             np.abs(apart, out=apart)
-            off = apart @ held + GAMMA * (count + 2) * (sizes @ (np.abs(root) @ held))
+            # R is upper triangular: a column of it has as many entries as stand before it, and its own.
+            terms = np.minimum(np.arange(1, root.shape[1] + 1), count) + 2
+            off = apart @ held + GAMMA * (sizes @ (np.abs(root) @ (terms[:, None] * held)))
         self._rows += ROOM * np.linalg.norm(off, axis=0)
         wide = ROOM * spread(sizes)
         turned = ROOM * _skew(base, wide)
@@ -295,6 +302,59 @@ class Measured:
         )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Counts:
+    """How many entries columns have: an entry of K C or of X C sums `read` products, one for each state.
+
+    Products with what a node puts in err by `alone` as long as it shows nothing at once, in units of u: (k + 3)|B_x|, k
+    being its entries, or r + 1 more where it is a product. `nodes` are those that do show something, and `seen` is how
+    many entries.
+    """
+
+    read: np.ndarray
+    alone: np.ndarray
+    nodes: np.ndarray
+    seen: np.ndarray
+
+
+def _counts_of(stage: Stage) -> _Counts:
+    """The counts of a stage.
+
+    Guarantee: exact for the matrices as stored, and what is put in from above.
+    Source: docs/proofs/blocks.md, "Rows".
+    """
+    into, shown = stage.input_sizes[: stage.size], stage.input_sizes[stage.size :]
+    seen = np.count_nonzero(shown, axis=0)
+    units = np.count_nonzero(into, axis=0) + (3 if stage.given is None else stage.size + 4)
+    nodes = np.flatnonzero(seen)
+    read = np.count_nonzero(stage.dense_both[stage.size :], axis=0)
+    return _Counts(read=read, alone=into * units, nodes=nodes, seen=seen[nodes])
+
+
+def _putting(filtered: Filtered, counts: _Counts) -> tuple[np.ndarray, np.ndarray]:
+    """What products with b̂, a column for each node, and b̂ itself err by, and squares of that of what is shown at once.
+
+    A product with b̂ = fl(B_x − K D_0) sums as many terms as that has entries. The inputs themselves err by u|B_x| +
+    (d + 1)u|K||D_0| and one rounding more, d being the entries of a column of D_0, or r + 1 more where they are
+    products; so does what is shown. Nodes that are not seen at once put in B_x.
+
+    Guarantee: upper bounds, in units of u.
+    Source: docs/proofs/blocks.md, "Rows".
+    """
+    stage, size = filtered.stage, filtered.stage.size
+    seen, nodes = counts.seen, counts.nodes
+    formed = 0 if stage.given is None else size + 1
+    into, shown = stage.input_sizes[:size, nodes], stage.input_sizes[size:, nodes]
+    put = np.abs(stage.all_given[:size, nodes] - filtered.gain @ stage.all_given[size:, nodes])
+    put *= size + 2
+    put += (1 + formed) * into + np.abs(filtered.gain) @ ((seen + 1 + formed) * shown)
+    units, squares = counts.alone.copy(), np.zeros(stage.inputs)
+    units[:, nodes] = put
+    shown = np.abs(filtered.whitener) @ ((seen + 2 + formed) * shown)
+    squares[nodes] = np.einsum("ij,ij->j", shown, shown)
+    return units, squares
+
+
 def _missed(filtered: Filtered, after: np.ndarray, before: np.ndarray) -> np.ndarray:
     """A bound of |X̂_{v−1} − [X C; X̂_vΦ]|, entry by entry: rows before a round are those after it, and what it shows.
 
@@ -316,15 +376,25 @@ def _missed(filtered: Filtered, after: np.ndarray, before: np.ndarray) -> np.nda
 
 
 def _skew(base: np.ndarray, wide: float) -> float:
-    """A bound of ‖QᵀQ − I‖, `wide` being one of ‖|Q|‖: in doubled precision where that takes next to nothing."""
+    """A bound of ‖QᵀQ − I‖, `wide` being one of ‖|Q|‖, found in doubled precision.
+
+    With Q = Q₁ + Q₂, Q₁ of so few bits that Q₁ᵀQ₁ is exact, and H = Q₁ + Q₂/2, QᵀQ = Q₁ᵀQ₁ + HᵀQ₂ + (HᵀQ₂)ᵀ. What is
+    not exact errs by γ of its sizes, at most ‖|Q|‖ + ‖|Q₂|‖ times ‖|Q₂|‖ ≤ √(rows·columns)·max|Q₂|.
+
+    Guarantee: an upper bound.
+    Source: docs/proofs/blocks.md, "What is added up".
+    """
     height, count = base.shape
-    if height <= SHORT:
-        factor = from_left(Doubled(high=base.T), height)
-        found = add(product(factor, factor.T, height), Doubled(high=np.eye(count)), -1).sizes()
-        return float(found.sum(axis=1).max(initial=0.0))
-    found = base.T @ base
+    parts = from_right(Doubled(high=base), height)
+    coarse, rest = np.asarray(parts.coarse), np.asarray(parts.rest)
+    found = coarse.T @ coarse
     found.flat[:: count + 1] -= 1.0
-    return float(np.abs(found).sum(axis=1).max(initial=0.0) + GAMMA * (height + 2) * wide**2)
+    coarse += 0.5 * rest
+    crossed = coarse.T @ rest
+    found += crossed + crossed.T
+    finest = math.sqrt(height * count) * max(float(rest.max(initial=0.0)), -float(rest.min(initial=0.0)))
+    off = gamma(height + 8) * 2 * finest * (wide + finest)
+    return float(above(np.abs(found).sum(axis=1).max(initial=0.0) + off)) + TINY
 
 
 def _defects(filtered: Filtered, lengths: np.ndarray) -> tuple[float, float, float]:
