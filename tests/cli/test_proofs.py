@@ -331,6 +331,17 @@ def test_a_claim_that_is_too_large_to_check_is_not_certified(sottovoce: Run, cla
     assert err.startswith("sottovoce: not certified: this claim is too large to be rebuilt densely")
 
 
+def test_a_file_that_holds_hashes_alone_is_verified_on_the_graph_that_is_named(sottovoce: Run) -> None:
+    large = "ring:n=20001"
+    words = ("--rounds", "2", "--view", "everyone", "--target", "1", "--output", "large.json")
+    assert sottovoce("certify", large, *words).code == 0
+    code, out, err = sottovoce("verify", "large.json", "--graph", large)
+    assert (code, err) == (0, "")
+    assert out.startswith("Verified: ")
+    code, _, err = sottovoce("verify", "large.json")
+    assert (code, "the file holds the hash of the weights alone" in err) == (3, True)
+
+
 def test_text_from_a_file_cannot_steer_the_terminal(sottovoce: Run, claim: Path) -> None:
     changed(claim, rule="\x1b[31mred\r\x07")
     code, out, _ = sottovoce(*VERIFY, "--graph", "ring:n=5")

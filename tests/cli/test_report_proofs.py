@@ -230,6 +230,19 @@ def test_a_report_of_some_observers_says_what_it_does_not_know(sottovoce: Run) -
     assert "the page holds 4 of the 20 pairs of this view; the worst may be higher" in err
 
 
+def test_the_first_certificate_there_is_says_how_the_graph_is_read(sottovoce: Run, tmp_path: Path) -> None:
+    """Columns of push-sum sum to 1: the view that comes first may carry no certificate that shows it."""
+    np.save(tmp_path / "P.npy", np.array([[0.5, 0.25, 0.0], [0.5, 0.5, 0.5], [0.0, 0.25, 0.5]]))
+    run = ("--rounds", "3", "--noise-multiplier", "2", "--protocol", "push-sum", "--report", "r.html")
+    assert sottovoce("account", "P.npy", *run).code == 0
+    first, second = held(tmp_path / "r.html", "certificates")
+    put(tmp_path / "r.html", "certificates", [None, second])
+    code, out, err = sottovoce("verify", "r.html", "--graph", "P.npy", "--json")
+    assert (code, [view["verified"] for view in json.loads(out)["views"]]) == (3, [False, True])
+    assert first is not None
+    assert "carries no certificate" in err
+
+
 @pytest.mark.usefixtures("report")
 def test_what_is_not_affordable_is_the_reports_word(sottovoce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(others, "_MOST_ROWS", 0)

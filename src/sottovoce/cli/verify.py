@@ -13,7 +13,7 @@ from sottovoce.cli.options import AS_TEXT, NO_MAPS, Doing, Maps, Shown, protocol
 from sottovoce.cli.options import network as named_graph
 from sottovoce.cli.printing import complain, progress, result_page, write_result
 from sottovoce.cli.reporting import check_report, report_answer
-from sottovoce.errors import FileError, InputError
+from sottovoce.errors import FileError, InputError, NotCertified
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Certificate
@@ -172,8 +172,8 @@ def _spelled(claim: Certificate | None) -> str:
 
     try:
         divided = claim is not None and uneven_row(stored_weights(claim)[0].matrix) is not None
-    except InputError:
-        # A large file holds hashes alone.
+    except (InputError, NotCertified):
+        # A large file holds hashes alone, and one that is no good is refused by the checks, with the reason.
         return "gossip"
     return "push-sum" if divided else "gossip"
 
@@ -187,22 +187,23 @@ def _report(file: Path, graph: str | None, weights: str, shown: Shown) -> int:
 
     found = []
     read = read_report(file)
-    carried_first = next(iter((*read.alone, *(view.certificate for view in read.views))), None)
-    meant = None if graph is None else named_graph(graph, weights, _spelled(carried_first)).weights
+    carried = (*read.alone, *(view.certificate for view in read.views))
+    first = next((each for each in carried if each is not None), None)
+    meant = None if graph is None else named_graph(graph, weights, _spelled(first)).weights
     if read.alone:
         code = _certificate(file, read.alone[0], meant, "float", shown)
         return code if _page_agrees(says=says_what_it_carries(read)) else 3
-    for carried in read.views:
+    for view in read.views:
         try:
-            with progress(f"pairs, {carried.stated.view}") as callback:
+            with progress(f"pairs, {view.stated.view}") as callback:
                 checked = verify_account(
-                    carried.stated, carried.certificate, meant, further=carried.further, progress=callback
+                    view.stated, view.certificate, meant, further=view.further, progress=callback
                 )
         except FileError:
             raise
         except InputError as error:
             raise FileError(f"{file}: {error}") from None
-        found.append((carried.certificate, checked))
+        found.append((view.certificate, checked))
     document = documents.report_verification_document(found, file, trusted=read.trusted, proved=read.proved)
     if shown.json:
         write_result(documents.as_json(document))
@@ -212,9 +213,9 @@ def _report(file: Path, graph: str | None, weights: str, shown: Shown) -> int:
         with result_page() as console:
             report_verification_text(console, document)
     report_answer(shown.report, document, title=f"Verification of {file.name}", inputs=(file,))
-    for view in document.views:
-        if not view.verified:
-            complain(f"not verified: {view.view}: {view.reason}")
+    for told in document.views:
+        if not told.verified:
+            complain(f"not verified: {told.view}: {told.reason}")
     if not read.proved:
         complain(f"not verified: on trust are {'; '.join(read.trusted)}")
     if read.page is None and read.result is None:
