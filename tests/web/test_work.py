@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,8 +22,11 @@ from sottovoce.errors import FileError, GraphError, InputError
 from sottovoce.feedback import gradient_steps
 from sottovoce.graphs import as_graph, metropolis_weights, spectrum, weights_by_rule
 from sottovoce.protocols import clean_state, gossip, push_sum
+from sottovoce.questions import Spelled
 from sottovoce.views import View
 from sottovoce.web.limits import Limits
+from sottovoce.web.reports import command_of
+from sottovoce.web.requests import ReportRequest
 from sottovoce.web.work import KINDS, LimitError, perform
 
 if TYPE_CHECKING:
@@ -409,6 +413,45 @@ def test_a_report_says_of_its_origin_what_the_server_knows() -> None:
     # Nor does a report open what a name may lead to.
     named = asked("report", {"graph": RING, "rounds": 2, "noise_multiplier": 1, "view": "everyone"})
     assert '"inputs":[]' in named["html"]
+
+
+CHANGED: dict[str, tuple[Any, str]] = {
+    "graph": ({"kind": "name", "name": "ring:n=7"}, "account ring:n=7 "),
+    "rounds": (5, "--rounds 5"),
+    "noise_multiplier": (3.0, "--noise-multiplier 3.0"),
+    "delta": (1e-7, "--delta 1e-07"),
+    "view": ("secure-sum", "--view secure-sum"),
+    "own_noise": ("hidden", "--own-noise hidden"),
+    "exchanges": ([1, 3], "--exchanges 1,3"),
+    "observers": ([0, 2], "--observer 0 --observer 2"),
+    "targets": (["1"], "--target 1"),
+    "weights": ("lazy", "--weights lazy"),
+    "matrix": (MATRIX, "--weights matrix.mtx"),
+    "protocol": ("repeated:steps=3", "--protocol repeated:steps=3"),
+    "program": ("keeps = []", "--protocol program.toml"),
+    "damping": ("0.5", "--damping 0.5"),
+    "updates": ("any", "--updates any"),
+    "step_smoothness": (0.5, "--step-smoothness 0.5"),
+    "losses": ("smooth", "--losses smooth"),
+    "contribution": ("scalar", "--contribution scalar"),
+    "participation": ("every:2", "--participation every:2"),
+    "relation": ("replace-one", "--relation replace-one"),
+    "engine": ("reduced", "--engine reduced"),
+    "effort": ("bulk", "--effort bulk"),
+    "tolerance": (0.5, "--tolerance 0.5"),
+    "max_epsilon": (2.0, "--max-epsilon 2.0"),
+}
+
+
+def test_the_command_of_a_report_says_every_word_that_was_asked() -> None:
+    assert {"files", *ReportRequest.__struct_fields__} >= {word.name for word in fields(Spelled)}
+    # Where two views stand side by side, none is named.
+    assert set(ReportRequest.__struct_fields__) - set(CHANGED) == {"other_view"}
+    usual = {**RUN, "noise_multiplier": 2.0}
+    for word, (value, said) in CHANGED.items():
+        command = command_of(msgspec.convert({**usual, word: value}, ReportRequest))
+        assert said in command, word
+        assert said not in command_of(msgspec.convert(usual, ReportRequest)), word
 
 
 def test_push_sum_takes_a_matrix_whose_columns_sum_to_1() -> None:

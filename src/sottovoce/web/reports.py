@@ -85,6 +85,8 @@ def command_of(request: ReportRequest) -> str:
         words += ["--damping", "damping.csv" if "," in request.damping else request.damping]
     if request.program is not None:
         words += ["--protocol", "program.toml"]
+    if request.exchanges is not None:
+        words += ["--exchanges", ",".join(map(str, request.exchanges))]
     for option, nodes in (("--observer", request.observers), ("--target", request.targets)):
         for node in nodes or ():
             words += [option, str(node)]
