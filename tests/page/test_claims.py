@@ -119,6 +119,37 @@ def test_the_chosen_observer_is_the_second_line_and_is_named_by_find(page: Page)
     assert float(page.inner_text("#headline-epsilon").removeprefix("ε ≤ ")) > 1
 
 
+def test_find_names_those_that_are_protected_whoever_observes(page: Page) -> None:
+    """Noise that is enough for some targets may be too little for others: the sentence claims no more."""
+    choose(page, "view", "Secure sum")
+    idle(page)
+    press_node(page, "Strozzi")
+    page.fill("#targets", "Medici, Pazzi")
+    page.press("#targets", "Enter")
+    until(page, "sottovoce.model.coverage()?.complete")
+    idle(page)
+
+    def found() -> str:
+        page.click("#find-noise")
+        until(page, "document.getElementById('find-answer').textContent.includes('keeps')")
+        return page.inner_text("#find-answer")
+
+    told = found()
+    assert "keeps what anyone can learn about Medici, Pazzi within" in told
+    assert told.endswith("δ = 1e-5. Other nodes may give away more.")
+    page.select_option("#find-scope", "one")
+    told = found()
+    assert "keeps what Strozzi can learn about Medici, Pazzi within" in told
+    assert told.endswith("This observer only: others may learn more. Other nodes may give away more.")
+    page.check("#coalition")
+    idle(page)
+    press_node(page, "Albizzi")
+    idle(page)
+    told = found()
+    assert "keeps what Strozzi and Albizzi together can learn about Medici, Pazzi within" in told
+    assert told.endswith("Other coalitions may learn more. Other nodes may give away more.")
+
+
 def test_without_a_view_the_noise_is_found_for_both(page: Page) -> None:
     page.click("#find-noise")
     until(page, "document.getElementById('find-answer').textContent.includes('keeps')")

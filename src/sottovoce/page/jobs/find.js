@@ -10,13 +10,14 @@ sottovoce.find = (() => {
   const DIGITS = 6;
   let redraw = () => {};
 
-  /** Whose pairs are meant: all, a coalition's, or those of the chosen observer alone. */
+  /** Whose pairs are meant: all, a coalition's, or those of the chosen observer alone; and about whom. */
   function meant() {
-    if (state.question.pooled !== null) return { observers: state.question.pooled, words: `what ${model.names(state.question.pooled)} can learn`, more: " Other coalitions may learn more." };
-    if (asking.wholeViews() && byId("find-scope").value === "one") return { observers: model.chosen, words: `what ${model.names(model.chosen)} can learn`, more: " This observer only: others may learn more." };
-    const { targets } = state.question;
-    if (targets !== null) return { observers: null, words: `what anyone can learn about ${targets.join(", ")}`, more: " Other nodes may give away more." };
-    return { observers: null, words: "every pair of the network", more: "" };
+    const { pooled, targets } = state.question;
+    const about = targets === null ? "" : ` about ${targets.join(", ")}`;
+    const rest = targets === null ? "" : " Other nodes may give away more.";
+    if (pooled !== null) return { observers: pooled, words: `what ${model.names(pooled)} can learn${about}`, more: ` Other coalitions may learn more.${rest}` };
+    if (asking.wholeViews() && byId("find-scope").value === "one") return { observers: model.chosen, words: `what ${model.names(model.chosen)} can learn${about}`, more: ` This observer only: others may learn more.${rest}` };
+    return { observers: null, words: targets === null ? "every pair of the network" : `what anyone can learn${about}`, more: rest };
   }
 
   async function find() {
