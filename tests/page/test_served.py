@@ -6,7 +6,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.page.acts import choose, drop, everyone, idle, looked, opened, press_node, shown, until, words
+from tests.page.acts import (
+    choose,
+    drop,
+    everyone,
+    idle,
+    load,
+    looked,
+    opened,
+    press_node,
+    shown,
+    until,
+    words,
+)
 from tests.page.test_accessibility import violations
 from tests.servers import Server, serving
 
@@ -178,6 +190,42 @@ def test_some_nodes_are_protected_and_the_ends_may_stay_apart(page: Page, visit:
     idle(page)
     assert page.input_value("#targets") == ""
     assert violations(page) == []
+
+
+def test_a_hub_that_is_protected_alone_is_not_whom_a_large_network_is_looked_at_from(page: Page) -> None:
+    load(page, "star:n=70", 70)
+    page.fill("#targets", "0")
+    page.press("#targets", "Enter")
+    until(page, "sottovoce.model.coverage()?.complete")
+    idle(page)
+    assert page.is_hidden("#notice")
+    assert page.input_value("#targets") == "0"
+    some = everyone("star:n=70", targets=(0,))
+    assert shown(page) == words(some.worst())
+    assert f"the worst of {len(some)} pairs with the chosen target." in page.inner_text("#headline-who")
+
+
+def test_a_name_that_holds_a_comma_is_protected_in_quotes(page: Page, visit: Visit) -> None:
+    drop(page, "names.csv", 'source,target\n"Doe, Ann",Bob\nBob,"Jo ""J"" Fox"\n"Jo ""J"" Fox","Doe, Ann"\n')
+    until(page, "sottovoce.model.labels.length === 3")
+    idle(page)
+    page.fill("#targets", ' "Doe, Ann",Jo "J" Fox ')
+    page.press("#targets", "Enter")
+    until(page, "sottovoce.model.coverage()?.complete")
+    idle(page)
+    assert page.is_hidden("#notice")
+    assert page.input_value("#targets") == '"Doe, Ann", "Jo ""J"" Fox"'
+    assert "the worst of 4 pairs with the chosen targets." in page.inner_text("#headline-who")
+    other = opened(visit, page.url)
+    assert other.evaluate("sottovoce.state.question.targets") == ["Doe, Ann", 'Jo "J" Fox']
+    assert shown(other) == shown(page)
+
+
+def test_a_link_with_a_tolerance_that_the_server_refuses_says_nothing_of_it(visit: Visit, page: Page) -> None:
+    for said, tolerance in (("2", None), ("1", 1), ("0", None), ("Infinity", None)):
+        other = opened(visit, f"{page.url}&tolerance={said}")
+        assert other.evaluate("sottovoce.state.question.tolerance") == tolerance, said
+        assert other.is_hidden("#notice")
 
 
 def test_real_networks_and_matrices_are_asked_for(page: Page) -> None:

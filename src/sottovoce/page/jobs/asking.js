@@ -83,13 +83,14 @@ sottovoce.asking = (() => {
     if (target >= 0) model.target = target;
   }
 
-  /** Whom to look at first: who is named, who was looked at before, or in a large network its hub. */
+  /** Whom to look at first: who is named, who was looked at before, or in a large network the hub of those that have somebody to learn about. */
   function starting({ sight, pooled }, named) {
     if (sight === "everyone") return [];
     if (pooled !== null) return pooled;
     const before = (named.length ? named : model.lastChosen()).filter((node) => !model.alone(node));
     if (before.length || model.labels.length <= SMALL) return before.slice(-1);
-    return [model.neighbours.reduce((best, list, node) => (list.length > model.neighbours[best].length ? node : best), 0)];
+    const nodes = model.labels.map((_, node) => node).filter((node) => !model.alone(node));
+    return [nodes.reduce((best, node) => (model.neighbours[node].length > model.neighbours[best].length ? node : best))];
   }
 
   /** Look at an observer; what is not known of it yet is asked for. */
@@ -117,7 +118,7 @@ sottovoce.asking = (() => {
   /** As many observers as the server answers at once, spread over all degrees. */
   function more() {
     const most = Math.max(1, Math.floor(state.limits.pairs / model.labels.length));
-    const sample = layout.byDegree(model.neighbours, most).filter((node) => !model.rows.has(String(node)));
+    const sample = layout.byDegree(model.neighbours, most).filter((node) => !model.alone(node) && !model.rows.has(String(node)));
     return rows(sample.slice(0, most), "Computing more observers…");
   }
 

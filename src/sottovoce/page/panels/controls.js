@@ -31,7 +31,7 @@ sottovoce.controls = (() => {
     training.draw();
     coins.draw();
     for (const id of CHOICES) byId(id).value = question[id];
-    for (const [id, value] of [["targets", question.targets?.join(", ")], ["tolerance", question.tolerance]]) {
+    for (const [id, value] of [["targets", state.targetsText(question.targets)], ["tolerance", question.tolerance]]) {
       if (document.activeElement !== byId(id)) byId(id).value = value ?? "";
     }
     if (document.activeElement !== byId("participation")) byId("participation").value = question.participation;

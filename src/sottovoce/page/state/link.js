@@ -8,6 +8,8 @@ sottovoce.link = (() => {
   const { byId } = dom;
   const LINK_TEXT = 1500;
   const POOLED = "coalition";
+  /** The largest numbers that the server takes. */
+  const MOST = { step_smoothness: 1e300, tolerance: 1 };
   let begun = false;
   const carried = ({ name, text }) => Boolean(name) || text.length <= LINK_TEXT;
 
@@ -49,7 +51,7 @@ sottovoce.link = (() => {
     if (sight !== state.BOTH) words.set("view", state.viewsOf()[0]);
     else if (pooled !== null) words.set("view", POOLED);
     words.set("rounds", String(rounds));
-    for (const { term, option, usual } of state.TERMS) if (asked[term] !== usual) words.set(option, String(asked[term]));
+    for (const { term, option, usual } of state.TERMS) if (asked[term] !== usual) words.set(option, term === "targets" ? state.targetsText(asked[term]) : String(asked[term]));
     if (state.tab !== state.TABS[0]) words.set("tab", state.tab);
     if (state.tab === "compare") compare.write(words);
   }
@@ -78,9 +80,9 @@ sottovoce.link = (() => {
   /** What a link says of one term, null where it says nothing that can be asked. */
   function allowed(term, option, said) {
     const control = byId(option);
-    const number = ["step_smoothness", "tolerance"].includes(term);
-    if (said === null || (number && !(Number(said) > 0))) return null;
-    if (number) return Number(said);
+    const most = MOST[term];
+    if (said === null) return null;
+    if (most !== undefined) return Number(said) > 0 && Number(said) <= most ? Number(said) : null;
     if (term === "targets") return state.targetsOf(said);
     if (term === "own_noise") return ["known", "hidden"].includes(said) ? said : null;
     return term !== "protocol" && control?.tagName === "SELECT" && ![...control.options].some(({ value }) => value === said) ? null : said;

@@ -64,11 +64,15 @@ sottovoce.state = (() => {
   const key = (question = state.question) =>
     JSON.stringify([networkKey(question), question.rounds, question.sight, ...TERMS.map(({ term }) => question[term]), question.pooled && [...question.pooled].sort((a, b) => a - b)]);
 
-  /** The targets that a text names, separated by commas; null where it names none, and all are meant. */
+  /** The targets that a text names, separated by commas; null where it names none, and all are meant. A name in quotes may hold commas. */
   function targetsOf(text) {
-    const names = [...new Set(text.split(",").map((name) => name.trim()).filter((name) => name !== ""))];
+    const written = [...text.matchAll(/\s*(?:"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))(?:,|$)/g)];
+    const names = [...new Set(written.map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain.trim()).filter((name) => name !== ""))];
     return names.length ? Object.freeze(names) : null;
   }
+
+  /** The same names as a text. */
+  const targetsText = (names) => (names ?? []).map((name) => (/[",]|^\s|\s$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(", ");
 
   /** The views that answer a question, as the server calls them; the first is the one that is shown if they tie. */
   function viewsOf({ sight, pooled } = state.question) {
@@ -100,5 +104,5 @@ sottovoce.state = (() => {
     return null;
   }
 
-  return Object.assign(state, { BOTH, SIGHTS, TERMS, byView, budget, ownGraph, change, networkKey, key, viewsOf, targetsOf, inputs, claim, forget, standing });
+  return Object.assign(state, { BOTH, SIGHTS, TERMS, byView, budget, ownGraph, change, networkKey, key, viewsOf, targetsOf, targetsText, inputs, claim, forget, standing });
 })();
