@@ -74,7 +74,7 @@ def at_least(minimum: int, **values: int) -> None:
             raise InputError(f"{name} must be a whole number of at least {minimum}; got {value!r}")
 
 
-def at_most(maximum: int, **values: int) -> None:
+def at_most(maximum: int, **values: float) -> None:
     """Refuse any of the named values that exceeds `maximum`."""
     for name, value in values.items():
         if value > maximum:

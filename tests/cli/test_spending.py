@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from sottovoce.cli.application import app
 from sottovoce.scenarios import Effort
+from sottovoce.web.requests import PageRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +54,19 @@ def test_what_may_be_spent_reaches_the_verb(
     for words, effort in commands:
         options = OPTIONS if effort == ALL else OPTIONS[-2:]
         assert f"spends {effort}" in sottovoce(*words, *options).err
+
+
+def test_a_width_that_proves_nothing_is_refused_as_a_request_with_it_is(sottovoce: Run) -> None:
+    for width in (0.0, -0.5, 1.5, 1e300):
+        code, out, err = sottovoce(
+            "account", *SEEN, *ROUNDS, "--noise-multiplier", "4", f"--tolerance={width}"
+        )
+        assert (code, out) == (2, ""), width
+        assert "--tolerance must be" in err
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(
+                {"graph": {"kind": "name", "name": "karate"}, "rounds": 4, "tolerance": width}, PageRequest
+            )
 
 
 def test_the_options_have_one_meaning() -> None:

@@ -297,6 +297,7 @@ def test_progress_counts_to_the_end() -> None:
         ),
         ({"engine": "quick"}, InputError, "engine must be one of auto, filter, reduced; got 'quick'"),
         ({"tolerance": 0.0}, InputError, "tolerance must be a finite number above 0; got 0.0"),
+        ({"tolerance": 1.5}, InputError, "tolerance must be at most 1; got 1.5"),
         ({"tolerance": float("nan")}, InputError, "tolerance must be a finite number above 0; got nan"),
         ({"participation": "sometimes"}, InputError, "participation must be spelled like one of"),
         ({"view": "secure-sum"}, ViewError, "a view must be a View"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from sottovoce.errors import at_least, one_of, positive
+from sottovoce.errors import at_least, at_most, one_of, positive
 from sottovoce.vocabulary import Depth, Engine
 
 __all__ = ["DEPTHS", "ENGINES", "Depth", "Effort", "Engine"]
@@ -21,7 +21,7 @@ class Effort:
 
     `engine` says how to compute, `depth` whether each target is solved for ("fine") or all are bounded together
     ("bulk"; "auto" is fine while that takes minutes). `tolerance` is the relative gap between two ends at which a
-    search stops, that of the verb if None; `workers` is how many processes share a sweep.
+    search stops, at most 1, that of the verb if None; `workers` is how many processes share a sweep.
 
     >>> Effort(depth="bulk")
     Effort(engine='auto', depth='bulk', tolerance=None, workers=1)
@@ -38,4 +38,5 @@ class Effort:
         one_of(DEPTHS, effort=self.depth)
         if self.tolerance is not None:
             positive(tolerance=self.tolerance)
+            at_most(1, tolerance=self.tolerance)
         at_least(1, workers=self.workers)
