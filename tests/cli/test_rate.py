@@ -77,7 +77,8 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
         "own_noise": "known",
         "contribution": "vector",
         "assumption": "oblivious",
-        **found.scenario.protocol.terms,
+        "protocol": "gossip",
+        "program": "message = model + contribution + u; exchange message → model",
         "pairs": [
             {
                 "observer": [0],

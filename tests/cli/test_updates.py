@@ -83,7 +83,7 @@ def test_rates_coalitions_sweeps_and_summaries_take_it_too(sottovoce: Run) -> No
     assert document["pairs"][0]["rate"]["upper"] == pytest.approx(0.9, rel=1e-4)
     assert document["pairs"][0]["rate"]["lower"] == pytest.approx(0.9, rel=1e-6)
     assert document["assumption"] == "smooth"
-    assert "updates        slopes in [0, 1]" in sottovoce("rate", *STAR, "--updates", "0,1").out
+    assert "updates       slopes in [0, 1]" in sottovoce("rate", *STAR, "--updates", "0,1").out
     document = json.loads(
         sottovoce(
             *("coalition", "star:n=3", "--target", "1", "--size", "1", "--rounds", "2", "--json"),

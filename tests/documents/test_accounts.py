@@ -19,7 +19,7 @@ def sight(sentence: str) -> Sight:
     words: dict[str, Any] = dict.fromkeys(
         ("version", "view", "own_noise", "contribution", "assumption", "protocol"), ""
     )
-    return Sight(schema=2, **words, program=sentence, protocol_hash="")
+    return Sight(schema=2, **words, program=sentence)
 
 
 def only(draw: Draw) -> Protocol:

@@ -24,13 +24,14 @@ from sottovoce.cli.layout import (
 from sottovoce.cli.printing import both_ends, readable, rounded_up
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
     from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table
 
     from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.protocols import Protocol
     from sottovoce.rates import RatePair, Rates, RateTable
 
 __all__ = ["rate_text"]
@@ -124,7 +125,7 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
         ("gap γ", estimate(spectrum.gap, spectrum.converged)),
         ("view", f"{asked.view}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
         asked.stream[0],
-        *asked.protocol,
+        *_protocol(first.protocol, asked.protocol),
         *infinite_words(table.bare),
         *asked.assumption,
         *asked.hash,
@@ -133,3 +134,9 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
     if written is not None:
         rows.append(("written", f"{written} (every pair, all digits)"))
     return rows
+
+
+def _protocol(protocol: Protocol, told: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The lines about a protocol, without the number of rounds, which a limit does not have, and a hash of it."""
+    again = {"protocol": f"{protocol.name}: {protocol.each_round}"}
+    return [(name, again.get(name, line)) for name, line in told if name != "protocol hash"]

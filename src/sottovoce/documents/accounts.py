@@ -123,7 +123,6 @@ class Sight(Document, frozen=True, kw_only=True):
     damping: DampingFacts | UnsetType = UNSET
     protocol: str
     program: str
-    protocol_hash: str
     updates: UpdatesFacts | UnsetType = UNSET
 
     @property
@@ -151,8 +150,9 @@ def _has_blanks(text: str) -> bool:
 
 
 class Terms(Sight, frozen=True, kw_only=True):
-    """What every number of a run rests on."""
+    """What every number of a run rests on; the hash is that of the protocol over all rounds."""
 
+    protocol_hash: str
     rounds: Count
     relation: str
     participation: str

@@ -48,6 +48,7 @@ class RateSummary(Form, frozen=True, kw_only=True):
 class RateDocument(Sight, frozen=True, kw_only=True, tag="rate"):
     """The limit of Δ²/T of every pair; or, of very many, a summary and the file that holds them.
 
+    `program` says what nodes do each round, of which there is no number.
     `infinite` says which noise is missing where Δ itself is infinite.
     """
 
@@ -63,6 +64,9 @@ def rate_document(
 ) -> RateDocument:
     """The document of a table of rates: every pair, or above `PAIRS_IN_JSON` a summary and `pairs_file`."""
     first = table.found[0]
+    facts = protocol_facts(first.protocol) | {"program": first.protocol.each_round}
+    # That is the hash of a number of rounds, and a limit has none.
+    del facts["protocol_hash"]
     held: dict[str, Any] = {"summary": _summary(table), "pairs_file": pairs_file}
     if fits_json(table):
         held = {"pairs": tuple(map(_pair, table))}
@@ -74,7 +78,7 @@ def rate_document(
         exchanges=part_seen(first.view.exchanges),
         contribution=first.contribution,
         assumption=table.assumption,
-        **protocol_facts(first.protocol),
+        **facts,
         infinite=UNSET if table.bare is None else table.bare,
         **held,
     )

@@ -284,6 +284,11 @@ class Protocol:
         return sentence_of(self.programs, len(self.schedule), self.rounds, self.encoder, self.updates)
 
     @property
+    def each_round(self) -> str:
+        """What nodes do in each round, in one sentence that holds for any number of them."""
+        return sentence_of(self.programs, len(self.schedule), None, self.encoder, self.updates)
+
+    @property
     def terms(self) -> dict[str, str]:
         """What every output says of the protocol: its name, the program in one sentence, and its hash."""
         return {"protocol": self.name, "program": self.sentence, "protocol_hash": self.hash}
@@ -330,8 +335,8 @@ class Protocol:
         return names
 
 
-def code_of(encoder: Sequence[Number], rounds: int) -> tuple[Fraction, ...]:
-    """An encoder in rationals, cut to the rounds, without zeros at its end."""
+def code_of(encoder: Sequence[Number], rounds: int | None) -> tuple[Fraction, ...]:
+    """An encoder in rationals, cut to the rounds if their number is given, without zeros at its end."""
     column = [exact(value) for value in encoder[:rounds]]
     while not column[-1]:
         column.pop()
@@ -341,12 +346,15 @@ def code_of(encoder: Sequence[Number], rounds: int) -> tuple[Fraction, ...]:
 def sentence_of(
     programs: Sequence[Program],
     matrices: int,
-    rounds: int,
+    rounds: int | None,
     encoder: Sequence[Number],
     updates: Slopes | Literal["any"] | None = None,
 ) -> str:
-    """A protocol in one sentence: programs, how many weight matrices take turns, rounds, encoder, maps of training."""
-    lasting = "1 round" if rounds == 1 else f"{rounds} rounds"
+    """A protocol in one sentence: programs, how many weight matrices take turns, rounds, encoder, maps of training.
+
+    Without `rounds` nothing is said of their number, and the encoder is not cut to it.
+    """
+    lasting = "" if rounds is None else "; 1 round" if rounds == 1 else f"; {rounds} rounds"
     scheduled = f", {matrices} weight matrices in turn" if matrices > 1 else ""
     several = f", the first of {len(programs)} programs in turn" if len(programs) > 1 else ""
     code = "" if code_of(encoder, rounds) == (Fraction(1),) else f"; noise encoded by {_listed(encoder)}"
@@ -354,7 +362,7 @@ def sentence_of(
     updated = (
         "" if updates is None else f"; each node also contributes the step of its model by a map {known}"
     )
-    return f"{programs[0]}{several}; {lasting}{scheduled}{code}{updated}"
+    return f"{programs[0]}{several}{lasting}{scheduled}{code}{updated}"
 
 
 def hash_of_protocol(

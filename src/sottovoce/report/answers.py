@@ -16,6 +16,7 @@ from sottovoce.documents import (
     RateSummary,
     ReportVerificationDocument,
     RunDocument,
+    Terms,
     VerificationDocument,
 )
 from sottovoce.interval import as_given, both_ends, rounded_down, rounded_up
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         RatePairForm,
         Result,
         Sight,
-        Terms,
     )
 
 __all__ = ["AGAIN", "Answer", "answer", "ends", "facts", "nodes"]
@@ -101,10 +101,8 @@ def _run_words(document: Terms) -> str:
 
 
 def _bound_to(graph: GraphFacts, document: Sight) -> dict[str, str]:
-    return {
-        "weights": f"{graph.rule}, hash {graph.hash}",
-        "protocol": f"{document.protocol}, hash {document.protocol_hash}",
-    }
+    hashed = f", hash {document.protocol_hash}" if isinstance(document, Terms) else ""
+    return {"weights": f"{graph.rule}, hash {graph.hash}", "protocol": f"{document.protocol}{hashed}"}
 
 
 def _coalition(document: CoalitionDocument, told: Occasion) -> Answer:
