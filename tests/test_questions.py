@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,9 @@ from sottovoce.protocols import gossip, momentum
 from sottovoce.questions import Spelled, SpelledProtocol, spelled_protocol, spelled_scenario
 from sottovoce.scenarios import Effort, Scenario
 from sottovoce.web.requests import PageRequest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WEIGHTS = metropolis_weights("ring:n=5")
 PROGRAM = 'keeps = ["model"]\ninstructions = [{ exchange = "model", into = "model" }]'
@@ -80,6 +83,17 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(words: dict[str, Any], s
     with pytest.raises(InputError) as caught:
         spelled_scenario(WEIGHTS, Spelled(**{"rounds": 4, "view": "secure-sum", **words}))
     assert sentence in str(caught.value)
+
+
+def test_a_protocol_names_a_file_only_where_files_are_meant(tmp_path: Path) -> None:
+    own = tmp_path / "own.TOML"
+    own.write_text(PROGRAM, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        spelled_protocol(WEIGHTS, SpelledProtocol(rounds=4, protocol=str(own)))
+    assert f"protocol must be spelled out; got the file {str(own)!r} (send its text as program)" in str(
+        caught.value
+    )
+    assert spelled_protocol(WEIGHTS, SpelledProtocol(rounds=4, protocol=str(own), files=True)).name == "own"
 
 
 def test_a_coalition_that_is_searched_for_has_no_members() -> None:

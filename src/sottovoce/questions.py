@@ -122,6 +122,10 @@ def spelled_protocol(weights: GossipWeights, words: SpelledProtocol) -> Protocol
     if words.protocol == "gossip":
         damping = None if words.damping is None else _damping(words.damping, weights, files=words.files)
         return gossip(weights, rounds=words.rounds, damping=damping, updates=updates)
+    if not words.files and words.protocol.lower().endswith(".toml"):
+        raise InputError(
+            f"protocol must be spelled out; got the file {words.protocol!r} (send its text as program)"
+        )
     parsed = parse_protocol(words.protocol, weights, rounds=words.rounds)
     return parsed if updates is None else replace(parsed, updates=updates)
 

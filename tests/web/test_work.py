@@ -170,6 +170,11 @@ def test_a_width_may_be_asked_for() -> None:
             "at most 2000 nodes; got 10000",
         ),
         (
+            {"graph": RING, "matrix": f"%%MatrixMarket\n3 {'0' * 30}1000000000\n"},
+            LimitError,
+            "at most 2000 nodes; got 10000",
+        ),
+        (
             {"graph": RING, "matrix": "%%MatrixMarket\nhere\n"},
             FileError,
             "must give its size in the first line",
@@ -224,6 +229,25 @@ def test_limits_hold_before_any_work(kind: str, changes: dict[str, Any], message
     with pytest.raises(LimitError) as caught:
         asked(kind, {**RUN, **changes}, limits)
     assert message in str(caught.value)
+
+
+def test_a_matrix_has_no_more_edges_than_a_graph_may() -> None:
+    """The weights of a request may join nodes that its graph does not."""
+    limits, size = Limits(edges=14), 6
+    head = "%%MatrixMarket matrix array real general\n6 6\n"
+    even = head + f"{1 / size!r}\n" * size**2
+    with pytest.raises(LimitError, match=r"at most 14 edges; got 15 \(take a sparser graph"):
+        asked("graph", {"graph": RING, "matrix": even}, limits)
+    assert asked("graph", {"graph": RING, "matrix": even}, Limits(edges=15))["rule"] == "matrix"
+    rows = (
+        np.full((size, size), 0.1)
+        + np.diag(np.full(size, 0.4))
+        + 0.01 * (np.eye(size, k=1) - np.eye(size, k=2))
+    )
+    rows /= rows.sum(axis=1, keepdims=True)
+    one_way = head + "".join(f"{entry!r}\n" for entry in rows.T.ravel().tolist())
+    with pytest.raises(LimitError, match="at most 29 edges; got 30"):
+        asked("graph", {"graph": RING, "matrix": one_way}, Limits(edges=29))
 
 
 @pytest.mark.parametrize(
@@ -343,6 +367,8 @@ def test_a_program_is_sent_as_text_and_may_be_infinite() -> None:
         ({"protocol": "/etc/passwd.toml"}, InputError, "send its text as program"),
         ({"protocol": "adam"}, InputError, "protocol must be one of gossip"),
         ({"protocol": "repeated:steps=100000000000"}, LimitError, "at most 64 steps"),
+        ({"protocol": "repeated:steps =100"}, LimitError, "at most 64 steps; got 100"),
+        ({"protocol": "repeated:steps=000000000000100"}, LimitError, "at most 64 steps; got 100"),
         ({"protocol": "momentum:beta=1e9999999"}, LimitError, "exponents of at most 3 digits"),
         ({"program": 'keeps = ["1.e9999"]'}, LimitError, "exponents of at most 3 digits"),
         ({"program": "keeps"}, InputError, "the program: is no TOML file"),

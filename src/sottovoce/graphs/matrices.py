@@ -86,7 +86,8 @@ def matrix_size(text: str, name: str) -> int:
             f"{name}: a Matrix Market file must give its size in the first line that is no comment; found "
             f"{' '.join(words)[:40]!r} (write it with scipy.io.mmwrite)"
         )
-    return max(int(word[:18]) for word in words[:2])
+    # So many digits are a number beyond any matrix, and cheap to read.
+    return max(int(word.lstrip("0")[:18] or "0") for word in words[:2])
 
 
 def square_table(text: str, name: str, delimiter: str | None) -> tuple[Any, Sequence[int | str]] | None:

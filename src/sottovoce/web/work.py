@@ -35,7 +35,7 @@ from sottovoce.graphs import (
 )
 from sottovoce.questions import Spelled, spelled_scenario, weight_sums
 from sottovoce.scenarios import Effort
-from sottovoce.spellings import name_and_rest
+from sottovoce.spellings import name_and_rest, spelled
 from sottovoce.web.reports import ReportFile, report_of
 from sottovoce.web.requests import (
     AccountRequest,
@@ -71,7 +71,7 @@ _UNIT, _DELTA = 1.0, 1e-5
 WORDS = tuple(word.name for word in fields(Spelled) if word.name != "files")
 # A spelling of some letters must not stand for a program, or a number, that fills the memory.
 STEPS = 64
-_STEPS, _LONG = re.compile(r"\bsteps=(\d+)"), re.compile(r"\d\.?[eE][+-]?\d{4}")
+_LONG = re.compile(r"\d\.?[eE][+-]?\d{4}")
 
 
 class LimitError(InputError):
@@ -193,7 +193,11 @@ def _weights(graph: Graph, request: GraphRequest, limits: Limits) -> GossipWeigh
             f"weights must be left out beside a matrix of one's own; got {request.weights!r} and the matrix"
         )
     _check_matrix(request.matrix, "the matrix", limits)
-    return parse_weights(graph, request.matrix, "the matrix", weight_sums(request.protocol))
+    weights = parse_weights(graph, request.matrix, "the matrix", weight_sums(request.protocol))
+    # What holds more entries than the graph has edges is as much work as such a graph.
+    apart = weights.matrix.nnz - int(weights.matrix.diagonal().astype(bool).sum())
+    _check_graph(weights.n, apart // 2 if weights.symmetric else apart, limits)
+    return weights
 
 
 def _check_matrix(text: str, name: str, limits: Limits) -> None:
@@ -249,12 +253,9 @@ def _scenario(request: Run, network: _Network, limits: Limits) -> Scenario:
         raise LimitError(
             "this server takes numbers with exponents of at most 3 digits (write the number out)"
         )
-    if request.protocol.lower().endswith(".toml"):
-        raise InputError(
-            f"protocol must be spelled out; got the file {request.protocol!r} (send its text as program)"
-        )
-    for steps in _STEPS.findall(request.protocol):
-        _within(int(steps[:9]), STEPS, "steps", "take fewer steps, or the command line")
+    steps = spelled(request.protocol).keyed.get("steps", "")
+    if steps.isdecimal():
+        _within(int(steps), STEPS, "steps", "take fewer steps, or the command line")
     return spelled_scenario(network.weights, Spelled(**{word: getattr(request, word) for word in WORDS}))
 
 
