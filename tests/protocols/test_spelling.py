@@ -77,8 +77,16 @@ def test_one_round_of_many_exchanges() -> None:
         ("momentum:beta", "got 'beta' in 'momentum:beta'"),
         ("momentum:beta=much", "beta must be a finite number"),
         ("momentum:beta=0.9,noise=both", "noise must be one of gradient, message; got 'both'"),
-        ("repeated:steps=2.5", "steps of a protocol must be a whole number of at least 1; got '2.5'"),
-        ("repeated:steps=0", "steps of a protocol must be a whole number of at least 1; got '0'"),
+        (
+            "repeated:steps=2.5",
+            "steps of a protocol must be a whole number of at least 1 and at most 1000; got '2.5'",
+        ),
+        (
+            "repeated:steps=0",
+            "steps of a protocol must be a whole number of at least 1 and at most 1000; got '0'",
+        ),
+        ("repeated:steps=1001", "at least 1 and at most 1000; got '1001' in 'repeated:steps=1001'"),
+        (f"repeated:steps={'9' * 5000}", r"at least 1 and at most 1000; got '9+\.\.\.9+' in"),
         ("pairwise-noise:local=x,shared=1", "local must be a finite number"),
         ("pairwise-noise:local=1,shared=x", "shared must be a finite number"),
         (

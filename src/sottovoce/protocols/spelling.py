@@ -6,10 +6,12 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any, Literal
 
 from sottovoce.errors import FileError, InputError, at_least, at_most
 from sottovoce.protocols.builders import (
+    MOST_STEPS,
     chebyshev,
     clean_state,
     exact_diffusion,
@@ -61,6 +63,7 @@ SPELLED: dict[str, _Spelling] = {
 """The protocols that have a spelling; schedules are given in Python."""
 
 
+_MOST_DIGITS = 1000
 _KEYS = {"keeps", "draws", "instructions", "model", "encoder", "name"}
 
 
@@ -186,9 +189,11 @@ def _parameters(spelling: str, written: Spelling, known: tuple[str, ...]) -> dic
 def _value(spelling: str, key: str, text: str) -> Any:  # noqa: ANN401
     """A parameter as its builder takes it."""
     if key == "steps":
-        if not text.isdecimal() or not int(text):
+        # Thousands of digits are more than Python reads as a number.
+        if not text.isdecimal() or len(text) > _MOST_DIGITS or not 1 <= int(text) <= MOST_STEPS:
             raise InputError(
-                f"the steps of a protocol must be a whole number of at least 1; got {text!r} in {spelling!r}"
+                f"the steps of a protocol must be a whole number of at least 1 and at most {MOST_STEPS}; got "
+                f"{shortened(text)} in {shortened(spelling)}"
             )
         return int(text)
     if key == "updates":
