@@ -272,3 +272,22 @@ def test_push_sum_divides_equally_on_a_directed_graph(sottovoce: Run, tmp_path: 
     parts = np.array([[1 / 3, 0.0, 0.5], [1 / 3, 0.5, 0.0], [1 / 3, 0.5, 0.5]])
     table = account_all(push_sum(parts, rounds=3), "secure-sum", noise_multiplier=2.0, delta=1e-5)
     assert document["worst"]["epsilon"]["upper"] == table.epsilon_upper.max()
+
+
+def test_push_sum_is_refused_where_a_network_falls_apart_as_gossip_is(sottovoce: Run, tmp_path: Path) -> None:
+    run = ("--rounds", "3", "--view", "secure-sum", "--noise-multiplier", "2", "--protocol", "push-sum")
+    nx.write_graphml(nx.DiGraph([(0, 1), (1, 2), (2, 1)]), tmp_path / "d.graphml")
+    np.save(tmp_path / "apart.npy", np.kron(np.eye(2), np.full((2, 2), 0.5)))
+    np.save(tmp_path / "turns.npy", np.roll(np.eye(3), 1, axis=0))
+    (tmp_path / "two.edgelist").write_text("a b\nc d\n", encoding="utf-8")
+    for words, why in (
+        (("d.graphml",), "the graph falls into 2 strongly connected components"),
+        (("two.edgelist", "--weights", "uniform"), "the graph falls into 2 components, the largest with 2 of 4"),
+        (("apart.npy",), "the graph falls into 2 components"),
+        (("path:n=4", "--weights", "apart.npy"), "the graph falls into 2 components"),
+        (("path:n=3", "--weights", "turns.npy"), "must not be periodic; these have period 3"),
+    ):
+        code, out, err = sottovoce("account", *words, *run)
+        assert (code, out) == (2, ""), words
+        assert why in err, words
+    assert push_sum(np.kron(np.eye(2), np.full((2, 2), 0.5)), rounds=3).rounds == 3

@@ -30,11 +30,11 @@ Sums = Literal["rows", "columns"]
 ROW_SUM_TOLERANCE = 1e-9
 
 
-def check_weights(matrix: Any, labels: Sequence[Hashable]) -> None:  # noqa: ANN401
+def check_weights(matrix: Any, labels: Sequence[Hashable], sums: Sums = "rows") -> None:  # noqa: ANN401
     """Refuse a matrix W on which gossip does not converge to one common average.
 
     Accepted: W[i, j] ≥ 0, every row sums to 1 to within 1e-9, and some power of W is positive (W is
-    irreducible and aperiodic). W need not be symmetric.
+    irreducible and aperiodic). W need not be symmetric. Where nodes divide messages, columns have these `sums`.
 
     Guarantee: exact on the sparsity pattern; row sums are floats.
 
@@ -51,8 +51,9 @@ def check_weights(matrix: Any, labels: Sequence[Hashable]) -> None:  # noqa: ANN
         size = "an empty graph" if n == 0 else "a graph of one node"
         raise GraphError(f"gossip needs at least 2 nodes; got {size} (add nodes and edges)")
     check_entries(matrix, labels, "gossip weights")
-    uneven = uneven_row(matrix)
-    if uneven is not None:
+    if sums == "columns":
+        check_sums(matrix, labels, sums)
+    elif (uneven := uneven_row(matrix)) is not None:
         raise GraphError(
             f"gossip weights must have rows that sum to 1; row {labels[uneven[0]]!r} sums to {uneven[1]:.12g} "
             "(build them with metropolis_weights(graph), or pass normalise=True)"

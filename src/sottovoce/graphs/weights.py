@@ -16,7 +16,7 @@ from sottovoce.graphs.matrices import MATRIX_SUFFIXES, parse_matrix, read_matrix
 from sottovoce.graphs.model import GossipWeights, Graph, is_symmetric, row_indices, tidy_labels
 from sottovoce.graphs.rationals import Quotients, quotients, row_shares
 from sottovoce.graphs.reading import as_graph
-from sottovoce.graphs.validation import Sums, check_entries, check_sums, check_weights, uneven_row
+from sottovoce.graphs.validation import Sums, check_entries, check_weights, uneven_row
 from sottovoce.spellings import name_and_rest
 
 if TYPE_CHECKING:
@@ -272,6 +272,7 @@ def _divided(graph: Graph) -> GossipWeights:
     parts = 1 / (1 + np.bincount(columns, minlength=graph.n))
     off = scipy.sparse.csr_array((parts[columns], (rows, columns)), shape=(graph.n, graph.n))
     matrix = (off + scipy.sparse.dia_array((parts[np.newaxis], [0]), shape=(graph.n, graph.n))).tocsr()
+    check_weights(matrix, graph.labels, "columns")
     return GossipWeights(
         matrix=matrix,
         labels=graph.labels,
@@ -407,10 +408,7 @@ def _given(
         matrix.data = shares.rounded()
         off = rows != matrix.indices
         exact = Quotients(*(part[off] for part in shares))
-    if sums == "rows":
-        check_weights(matrix, labels)
-    else:
-        check_sums(matrix, labels, sums)
+    check_weights(matrix, labels, sums)
     return GossipWeights(
         matrix=matrix,
         labels=labels,
