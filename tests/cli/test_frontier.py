@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.cli.interrupts import interrupted_after
 
@@ -85,6 +86,17 @@ def test_bad_input_is_one_line(words: tuple[str, ...], complaint: str, sottovoce
     assert (code, out) == (2, "")
     assert complaint in err
     assert err.count("\n") == 1
+
+
+def test_push_sum_alone_reads_weights_by_columns(sottovoce: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "P.npy", np.array([[0.5, 0.25, 0.0], [0.5, 0.5, 0.5], [0.0, 0.25, 0.5]]))
+    words = ("frontier", "breast-cancer", "--graph", "P.npy", *SMALL, "--step", "1", "--repeats", "1")
+    for protocols, complaint in (
+        (("push-sum",), "the rows of its weights do not sum to 1, so that models are no averages"),
+        (("gossip", "push-sum"), "its gossip matrix if every row sums to 1; row 1 sums to 1.5"),
+    ):
+        code, _, err = sottovoce(*words, "--protocols", *protocols)
+        assert (code, complaint in err) == (2, True), protocols
 
 
 def test_numbers_are_no_classes(sottovoce: Run) -> None:

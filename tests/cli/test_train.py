@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -355,6 +356,23 @@ def test_a_synthetic_problem(sottovoce: Run) -> None:
         sottovoce(*TRAIN, *NOISE).out.split()
     )
     assert "by a seed" not in sottovoce(*words).out
+
+
+def test_push_sum_reads_weights_by_columns_as_everywhere(sottovoce: Run, tmp_path: Path) -> None:
+    nx.write_graphml(nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), tmp_path / "around.graphml")
+    np.save(tmp_path / "P.npy", np.array([[0.5, 0.25, 0.0], [0.5, 0.5, 0.5], [0.0, 0.25, 0.5]]))
+    (tmp_path / "clinics.csv").write_text(CLINICS, encoding="utf-8")
+    divided = ("--rounds", "2", "--protocol", "push-sum", *NOISE, "--json")
+    own: tuple[str, ...] = ("clinics.csv", "--loss", "logistic", "--split-by", "clinic", "--shard-size", "8")
+    for data in (("synthetic",), ("breast-cancer",)):
+        code, out, _ = sottovoce("train", *data, "--graph", "around.graphml", *divided)
+        assert code == 0, data
+        assert json.loads(out)["graph"]["origin"] == "uniform columns rule on the graph of around.graphml"
+    # Averages need rows that sum to 1, too; that is said of the weights as they were read.
+    for words in (("synthetic",), own):
+        code, _, err = sottovoce("train", *words, "--graph", "P.npy", *divided)
+        assert code == 2, words
+        assert "the rows of its weights do not sum to 1, so that models are no averages" in err, words
 
 
 def test_divergence_is_said(sottovoce: Run) -> None:

@@ -282,7 +282,10 @@ def test_push_sum_is_refused_where_a_network_falls_apart_as_gossip_is(sottovoce:
     (tmp_path / "two.edgelist").write_text("a b\nc d\n", encoding="utf-8")
     for words, why in (
         (("d.graphml",), "the graph falls into 2 strongly connected components"),
-        (("two.edgelist", "--weights", "uniform"), "the graph falls into 2 components, the largest with 2 of 4"),
+        (
+            ("two.edgelist", "--weights", "uniform"),
+            "the graph falls into 2 components, the largest with 2 of 4",
+        ),
         (("apart.npy",), "the graph falls into 2 components"),
         (("path:n=4", "--weights", "apart.npy"), "the graph falls into 2 components"),
         (("path:n=3", "--weights", "turns.npy"), "must not be periodic; these have period 3"),

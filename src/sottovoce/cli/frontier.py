@@ -158,7 +158,7 @@ def frontier(
 
     asked = frontiers.Question(
         data=_records(data, label),
-        networks={source: network(source, weights).weights for source in graph},
+        networks={source: network(source, weights, _reading(protocols)).weights for source in graph},
         rounds=rounds,
         epsilons=_numbers("--epsilons", epsilons),
         views=tuple(view.strip() for view in views.split(",")),
@@ -223,6 +223,13 @@ def _interrupted(folder: Path | None, parts: int) -> str:
         return "interrupted: nothing is kept (name a folder with --folder to go on another time)"
     finished = sum(1 for _ in folder.glob("part-*.json"))
     return f"interrupted: {finished} of {parts} parts are finished in {folder} (continue with --resume)"
+
+
+def _reading(protocols: tuple[str, ...]) -> str:
+    """A protocol that reads weights as all of them do; those that read them differently share weights of gossip."""
+    from sottovoce.protocols import weight_sums
+
+    return protocols[0] if len(set(map(weight_sums, protocols))) == 1 else "gossip"
 
 
 def _show(found: Frontier, output: Path | None, report: Path | None, *, json: bool) -> None:

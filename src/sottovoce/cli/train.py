@@ -216,7 +216,7 @@ def train(
         raise InputError("--resume goes on with the run in a file (name it with --output)")
     check_report(report)
     loaded = _loaded(data, learning)
-    chosen = network(graph, weights) if loaded is None else _joined(graph, weights, loaded)
+    chosen = _joined(graph, weights, protocol, loaded)
     sight = Sight(
         view=view, observer=observer, own_noise=own_noise, doing=Doing(weights=weights, protocol=protocol)
     )
@@ -334,12 +334,12 @@ def _loaded(data: str, learning: Learning) -> Data | None:
     )
 
 
-def _joined(source: str, rule: str, loaded: Data) -> Network:
+def _joined(source: str, rule: str, protocol: str, loaded: Data | None) -> Network:
     """The network, with a node for each client: a family that lacks n gets it, and numbered nodes get their names."""
     from sottovoce.graphs import FAMILIES, as_graph
 
-    if not loaded.clients:
-        return network(source, rule)
+    if loaded is None or not loaded.clients:
+        return network(source, rule, protocol)
     family = FAMILIES.get(source.strip())
     if family is not None and set(family.parameters) == {"n"}:
         source = f"{source.strip()}:n={len(loaded.clients)}"
@@ -347,7 +347,7 @@ def _joined(source: str, rule: str, loaded: Data) -> Network:
     numbered = isinstance(graph.labels, range) and set(map(str, graph.labels)) != set(loaded.clients)
     if numbered and graph.n == len(loaded.clients):
         graph = replace(graph, labels=loaded.clients)
-    return network(graph, rule)
+    return network(graph, rule, protocol)
 
 
 def _task(data: str, loaded: Data | None, learning: Learning, chosen: Network) -> Task:
