@@ -22,7 +22,7 @@ def test_it_says_what_was_swept(protocol: Protocol, tmp_path: Path) -> None:
     assert labels == list(protocol.labels)
     assert facts == {
         "kind": "sweep",
-        "schema": 3,
+        "schema": 4,
         "version": __version__,
         "weights_hash": protocol.weights.hash,
         "nodes": 15,
@@ -81,8 +81,10 @@ def test_the_fingerprint_is_that_of_the_settings(protocol: Protocol, tmp_path: P
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"schema": 1}, "a sweep of schema 3 was expected; got 1"),
-        ({"schema": 2}, "a sweep of schema 3 was expected; got 2"),
+        ({"schema": 1}, "a sweep of schema 4 was expected; got 1"),
+        ({"schema": 2}, "a sweep of schema 4 was expected; got 2"),
+        # Those of plain gossip did not say their protocol.
+        ({"schema": 3, "protocol": None}, "a sweep of schema 4 was expected; got 3"),
         ({"tiles": 7}, "the numbers of nodes, tiles and pairs do not fit"),
         ({"colour": "red"}, "not the manifest of a sweep: .* has an unknown field colour"),
         ({"tile": 0}, "not the manifest of a sweep: tile must be a whole number of at least 1; got 0"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "Manifest", "described", "described_like"]
 
-SCHEMA: Literal[3] = 3
+SCHEMA: Literal[4] = 4
 # What every manifest says, or what describes the network for a reader and follows from the weights.
 DESCRIPTION = ("kind", "labels", "rule", "origin", "edges", "gap", "gap_converged", "protocol")
 
@@ -62,7 +62,7 @@ class Manifest(Form, frozen=True, kw_only=True, omit_defaults=True, tag_field="k
     What only some sweeps have is left out of the file of others.
     """
 
-    schema: Literal[3]
+    schema: Literal[4]
     version: str
     weights_hash: str
     nodes: int
