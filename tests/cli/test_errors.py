@@ -138,6 +138,15 @@ MISTAKES = [
         ("certify", "ring:n=5", "--rounds", "4", *SUMS, "--observer", "1", "--output", "claim.json"),
         "--target is missing (see sottovoce certify --help)",
     ),
+    ((*RING, *SUMS, "--exchanges", "2"), "1 to 1 of a round; got 2 (leave --exchanges out to see all)"),
+    (
+        (*RING, *SUMS, "--protocol", "gossip:damping=0.5"),
+        "got 'damping=0.5' in 'gossip:damping=0.5' (take it out, and give --damping beside it)",
+    ),
+    (
+        (*RING, *SUMS, "--protocol", f"repeated:steps={'9' * 5000}"),
+        "the steps of a protocol must be a whole number of at least 1 and at most 1000; got '99",
+    ),
     (("verify",), "CERTIFICATE is missing"),
     (("verify", "claim.json"), "claim.json: the certificate cannot be read: No such file"),
     (("verify", "claim.json", "--weights", "lazy"), "--weights lazy needs a graph to stand on; got none"),

@@ -91,7 +91,7 @@ def test_one_round_of_many_exchanges() -> None:
         ("pairwise-noise:local=1,shared=x", "shared must be a finite number"),
         (
             "gossip:damping=0.5",
-            r"damping is given beside the protocol.*; got 'damping=0.5'.*\(write --damping",
+            r"damping is given beside the protocol.*; got 'damping=0.5'.*\(take it out, and give damping beside it\)",
         ),
         ("push-sum:x=1", "push-sum has no parameters; got 'x=1'"),
         (None, r"protocol must be spelled, as in 'momentum:beta=0.9', or name a \.toml file; got None"),

@@ -70,6 +70,8 @@ REMEDIES = {
     "name each in observers": "repeat --observer for each",
     "add step_smoothness": "add --step-smoothness",
     "beside step_smoothness": "beside --step-smoothness",
+    "give damping beside it": "give --damping beside it",
+    "leave exchanges out": "leave --exchanges out",
     "name a rule that builds": "name with --weights a rule that builds",
 }
 

@@ -174,8 +174,8 @@ def _parameters(spelling: str, written: Spelling, known: tuple[str, ...]) -> dic
     ]
     if strange and written.name == "gossip" and strange[0].startswith("damping="):
         raise InputError(
-            f"damping is given beside the protocol, and not in it; got {strange[0]!r} in {spelling!r} (write --damping "
-            "in place of it, or gossip(weights, rounds=…, damping=…))"
+            f"damping is given beside the protocol, and not in it; got {strange[0]!r} in {spelling!r} (take it out, "
+            "and give damping beside it)"
         )
     if strange:
         allowed = f"knows {', '.join(known)}" if known else "has no parameters"
