@@ -167,7 +167,8 @@ class Participation:
         if given.name == "poisson" and not given.keyed and re.fullmatch(_DECIMAL, ",".join(given.plain)):
             return cls.poisson(float(given.plain[0]))
         numbers = [*given.plain, *given.keyed.values()]
-        if all(re.fullmatch(r"\d+", number) for number in numbers):
+        # Thousands of digits are more than Python reads as a number.
+        if all(re.fullmatch(r"\d{1,1000}", number) for number in numbers):
             more = {key: int(value) for key, value in given.keyed.items()}
             match given.name, [int(value) for value in given.plain]:
                 case "full", [] if not more:

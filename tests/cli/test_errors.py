@@ -147,6 +147,8 @@ MISTAKES = [
         (*RING, *SUMS, "--protocol", f"repeated:steps={'9' * 5000}"),
         "the steps of a protocol must be a whole number of at least 1 and at most 1000; got '99",
     ),
+    ((*RING, *SUMS, "--participation", f"every:{'9' * 5000}"), "--participation must be spelled like one of"),
+    ((*RING, *SUMS, "--target", "9" * 5000), "the nodes are called 0 to 4 (name one of them)"),
     (("verify",), "CERTIFICATE is missing"),
     (("verify", "claim.json"), "claim.json: the certificate cannot be read: No such file"),
     (("verify", "claim.json", "--weights", "lazy"), "--weights lazy needs a graph to stand on; got none"),

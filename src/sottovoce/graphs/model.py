@@ -285,7 +285,8 @@ def tidy_labels(labels: Iterable[Hashable] | None, n: int) -> Sequence[Hashable]
 def _position(label: Hashable, labels: Sequence[Hashable], positions: dict[Hashable, int] | None) -> int:
     """The position of `label`; `positions` is None when `labels` is a range, which needs no table."""
     candidates = [label]
-    if isinstance(label, str) and re.fullmatch(r"[+-]?[0-9]+", label):
+    # Thousands of digits are more than Python reads as a number.
+    if isinstance(label, str) and re.fullmatch(r"[+-]?[0-9]{1,1000}", label):
         candidates.append(int(label))
     for candidate in candidates:
         if positions is not None:
