@@ -21,6 +21,7 @@ from tests.peers.swarm import Swarm
 from sottovoce.accounting import account
 from sottovoce.cli import main
 from sottovoce.errors import SottovoceError
+from sottovoce.interval import Interval
 from sottovoce.peers import Network, Policy, TaskFacts, known_after
 from sottovoce.peers.exchanges import Masking, masked_by
 from sottovoce.peers.history import History, history_of
@@ -90,7 +91,7 @@ def lived(run: Network, folder: Path, deaths: dict[int, tuple[int, int | None]])
     return swarm, files
 
 
-def offline(run: Network, swarm: Swarm, me: int, observer: int, delta: float) -> float:
+def offline(run: Network, swarm: Swarm, me: int, observer: int, delta: float) -> Interval:
     """ε of the schedule that all nodes noted, by the accountant and another way to the matrices."""
     weights, programs = [], []
     notes = [(i, note) for i, several in swarm.notes.items() for note in several]
@@ -127,7 +128,7 @@ def offline(run: Network, swarm: Swarm, me: int, observer: int, delta: float) ->
         noise_multiplier=run.settings.noise_multiplier,
         delta=delta,
     )
-    return float(found.about(me).epsilon().upper)
+    return found.about(me).epsilon()
 
 
 @pytest.mark.parametrize(
@@ -153,10 +154,10 @@ def test_certificates_are_within_a_hundredth_of_the_offline_account(
         found = spent(together, 0, (observer,), delta=1e-5)
         mine = spent(alone, 0, (observer,), delta=1e-5)
         true = offline(run, swarm, 0, observer, 1e-5)
-        assert mine.epsilon >= found.epsilon >= true * (1 - 1e-9)
+        assert mine.epsilon >= found.epsilon >= true.lower
         # Whether a node that died in a round had opened its sum, nobody can say but itself.
         if observer not in deaths:
-            assert found.epsilon <= 1.01 * true
+            assert found.epsilon <= 1.01 * true.lower
             assert abs(found.epsilon / planned - 1) > 0.01
 
 
