@@ -92,11 +92,14 @@ def most_of(measured: list[tuple[float, float]]) -> float:
 def test_allowances_of_long_blocks(
     protocol: Protocol, view: View, energy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows are bounded before they are known: where registers cancel sizes add up, and three have 3400 times."""
+    """Rows are bounded before they are known: where registers cancel sizes add up, and three have 3400 times.
+
+    Two have 950 times at most where products and sums are rounded together, and 1500 on processors that round each.
+    """
     monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
     monkeypatch.setattr(block_rounding, "SHORT", 0)
     measured = measured_by(in_blocks(protocol, view, "filter"), protocol, view, energy=energy)
-    assert most_of(measured) < (1000 if len(protocol.programs[0].keeps) < 3 else 5000)
+    assert most_of(measured) < {1: 1000, 2: 2000, 3: 5000}[len(protocol.programs[0].keeps)]
 
 
 @pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
