@@ -39,7 +39,9 @@ DOCUMENTS = (
 )
 # What people read first is typed as they would, one process a command.
 TYPED = ("README.md",)
-EVERY_DOCUMENT = pytest.mark.parametrize("name", DOCUMENTS)
+EVERY_DOCUMENT = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.load] if name in TYPED else []) for name in DOCUMENTS]
+)
 METHODS = {"abs", "blocks", "dual", "spectral", "horizon", "lags", "peak", "projection"} | {
     "cap",
     "enumeration",

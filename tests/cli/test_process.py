@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.cli.test_commands import COMMANDS
 
+pytestmark = pytest.mark.load
+
 HEAVY = {
     *("numpy", "scipy", "networkx", "pandas", "pyarrow", "dask", "distributed", "sklearn", "matplotlib"),
     *("torch", "zenoh", "cryptography", "starlette", "uvicorn", "sottovoce.graphs", "sottovoce.learning"),
@@ -99,7 +101,6 @@ def test_a_stream_without_greek_letters_is_no_error() -> None:
     assert done.stdout.startswith("\\u03b5 \\u2264 ")
 
 
-@pytest.mark.load
 def test_an_interrupt_is_quiet() -> None:
     with subprocess.Popen(
         [*DRIVEN, *LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -112,7 +113,6 @@ def test_an_interrupt_is_quiet() -> None:
     assert (process.returncode, out, err) == (130, "", "sottovoce: interrupted\n")
 
 
-@pytest.mark.load
 def test_an_interrupt_gives_the_terminal_back() -> None:
     pty = pytest.importorskip("pty")
     above, below = pty.openpty()

@@ -78,6 +78,7 @@ def test_what_was_said_in_one_run_is_not_understood_in_the_next(tmp_path: Path) 
         assert digests == {(f"site-{j}", values[i, j, t]) for j in range(3) if j != i for t in range(3)}
 
 
+@pytest.mark.load
 @pytest.mark.parametrize("sums", ["plain", "masked"])
 @pytest.mark.parametrize("step", [1, 2, 4, 7, 10, 14, 19, 25])
 def test_killed_at_any_step_a_node_goes_on_in_the_same_run_and_says_nothing_otherwise(

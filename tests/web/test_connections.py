@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Scene = Callable[[int], Awaitable[None]]
 
+pytestmark = pytest.mark.load
+
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 ABOUT = HALF.replace(b"/ ", b"/api/about ") + b"\r\n"
 SCRIPT = HALF.replace(b"/ ", b"/assets/vendor/cytoscape.min.js ")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from sottovoce.web.replies import Job
 
+pytestmark = pytest.mark.load
+
 QUICK = {"graph": {"kind": "name", "name": "ring:n=5"}, "rounds": 3}
 LONG = {"graph": {"kind": "name", "name": "ring:n=60"}, "rounds": 5000, "view": "neighbourhood"}
 

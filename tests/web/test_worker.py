@@ -32,6 +32,8 @@ from sottovoce.web.worker import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.load
+
 
 def task(kind: str, limits: Limits | None = None, **request: Any) -> WorkOrder:
     return WorkOrder(kind, json.dumps(request).encode(), limits or Limits(memory=100_000))
