@@ -57,7 +57,8 @@ def test_powers_and_rows_are_within_what_is_allowed_and_need_some_of_it() -> Non
     rng, shares, close = np.random.default_rng(3), [], []
     for _ in range(20):
         whole = rng.integers(1, 9, (3, 3))
-        rows = [{j: Fraction(int(w), int(row.sum())) for j, w in enumerate(row)} for row in whole]
+        # In any order, as rows of a network whose nodes are relabelled are.
+        rows = [{int(j): Fraction(int(row[j]), int(row.sum())) for j in rng.permutation(3)} for row in whole]
         weights = np.array([[row[j] for j in range(3)] for row in rows])
         true = weights
         for power in _powers(rows, 4, lambda: None):

@@ -149,13 +149,10 @@ def exact_rows(weights: Any, order: list[int], C: np.ndarray, B: np.ndarray, own
     return np.asarray(exactly(C) @ rows)
 
 
-@pytest.mark.parametrize("price", [0.75, 0.1])
-@pytest.mark.parametrize(
-    ("source", "rounds"), [("ring:n=5", 3), ("erdos-renyi:n=7,p=0.5,seed=1", 3), ("star:n=6", 3)]
-)
-def test_allowances_cover_rationals_and_are_not_a_thousand_times_too_large(
-    source: str, rounds: int, price: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def rows_and_truth(
+    source: str, rounds: int, target: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Any, list[np.ndarray], list[float]]:
+    """Responses to a target, the same rows in rationals, and how far each is off."""
     weights = graphs.metropolis_weights(source)
     made: dict[str, list[np.ndarray]] = {"_whitener": [], "_regression": []}
 
@@ -170,10 +167,11 @@ def test_allowances_cover_rationals_and_are_not_a_thousand_times_too_large(
 
     for name in made:
         keep(name)
-    candidates = list(range(1, weights.n))
-    found = responses(weights, 0, candidates, rounds)
+    # Whoever comes first is told first: nodes are relabelled.
+    candidates = [node for node in reversed(range(weights.n)) if node != target]
+    found = responses(weights, target, candidates, rounds)
     assert found is not None
-    order = [*candidates, 0]
+    order = [*candidates, target]
     C0, *whiteners = made["_whitener"]
     true = [
         exact_rows(weights, order, C, B, a)
@@ -182,6 +180,30 @@ def test_allowances_cover_rationals_and_are_not_a_thousand_times_too_large(
     true.append(exact_rows(weights, order, C0, C0, None))
     stored = np.vectorize(Fraction, otypes=[object])(found.rows.reshape(len(true), rounds, -1))
     errors = [float(np.linalg.norm((x - s).astype(float))) for x, s in zip(true, stored, strict=True)]
+    return found, true, errors
+
+
+def test_rows_that_all_but_vanish_are_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A centre's sums are all but those of everybody: what is left of them is rounding, scaled up to 1."""
+    found, _, errors = rows_and_truth("star:n=6", 2, 2, monkeypatch)
+    assert 1e-12 < max(errors) <= found.off
+
+
+@pytest.mark.parametrize("price", [0.75, 0.1])
+@pytest.mark.parametrize(
+    ("source", "rounds", "target"),
+    [
+        ("ring:n=5", 3, 0),
+        ("erdos-renyi:n=7,p=0.5,seed=1", 3, 0),
+        ("erdos-renyi:n=7,p=0.5,seed=3", 3, 4),
+        ("star:n=6", 3, 0),
+    ],
+)
+def test_allowances_cover_rationals_and_are_not_a_thousand_times_too_large(
+    source: str, rounds: int, target: int, price: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, true, errors = rows_and_truth(source, rounds, target, monkeypatch)
+    weights, count = graphs.metropolis_weights(source), found.count
     assert found.off / 10 < max(errors) <= found.off
 
     y = np.full(rounds, price)
@@ -189,11 +211,11 @@ def test_allowances_cover_rationals_and_are_not_a_thousand_times_too_large(
     kappa, whole.kappa = whole.kappa, 0.0
     monkeypatch.setattr(room, "definiteness_margin", lambda _, sizes: 0 * sizes)
     worst = 0.0
-    for members in itertools.combinations(range(len(candidates)), 3):
+    for members in itertools.combinations(range(count), 3):
         D = np.full((weights.n, rounds), Fraction(1))
-        D[len(candidates)] -= 1 / Fraction(price)
+        D[count] -= 1 / Fraction(price)
         D[list(members)] = Fraction(0)
-        rows = np.concatenate([true[a] for a in (*members, len(candidates))])
+        rows = np.concatenate([true[a] for a in (*members, count)])
         computed = np.vectorize(Fraction, otypes=[object])(whole._written_out(np.array([members]))[0])
         error = (computed - (rows * D.ravel()) @ rows.T).astype(float)
         worst = max(worst, float(np.linalg.norm(error, 2)))
@@ -384,3 +406,29 @@ def test_an_interrupt_inside_the_screen_proves_nothing_more(monkeypatch: pytest.
         assert part.stopped == "interrupted"
         assert part.upper_bound == 4
         assert part.sensitivity.lower <= whole.sensitivity.upper <= part.upper_bound
+
+
+class Told:
+    """Weights as rationals, and nothing else that rows ask for."""
+
+    def __init__(self, rows: list[list[Fraction]]) -> None:
+        self.rows, self.n = rows, len(rows)
+
+    def exact_row(self, i: int) -> dict[int, Fraction]:
+        return {j: weight for j, weight in enumerate(self.rows[i]) if weight}
+
+
+def test_what_two_floats_alone_tell_apart_is_not_proved_away() -> None:
+    """Sums that differ in the 60th bit tell two members the target's message: M = 1, which floats would not see."""
+    n, tiny, target = 16, Fraction(1, 2**60), 2
+    rows = [[Fraction(1, n)] * n for _ in range(n)]
+    for i, j, share in ((0, target, 1), (1, target, -2), *((i, (i + 1) % n, 1) for i in range(3, n))):
+        rows[i][j] += share * tiny
+        rows[i][i] -= share * tiny
+    weights: Any = Told(rows)
+    candidates = [node for node in range(n) if node != target]
+    found = responses(weights, target, candidates, 1)
+    assert found is not None
+    for price in (0.3, 0.9, 0.99):
+        left = CommonPrices(found, np.array([price]), 2).beyond(never)
+        assert left is None or (0, 1) in left

@@ -113,14 +113,16 @@ def _powers(exact: Sequence[dict[int, Fraction]], rounds: int, tick: Callable[[]
     Source: docs/proofs/coalitions.md, Claim 5.
     """
     n = len(exact)
-    indices = np.array([j for row in exact for j in row])
-    starts = np.cumsum([0, *map(len, exact)])
-    weights = [weight for row in exact for weight in row.values()]
+    # In order, and each part with places of its own: whoever sorts one of them moves no entry of the other.
+    rows = [sorted(row.items()) for row in exact]
+    indices = np.array([j for row in rows for j, _ in row])
+    starts = np.cumsum([0, *map(len, rows)])
+    weights = [weight for row in rows for _, weight in row]
     high = np.array([float(weight) for weight in weights])
     low = np.array([float(weight - Fraction(h)) for weight, h in zip(weights, high.tolist(), strict=True)])
     W = Doubled(
-        high=csr_array((high, indices, starts), shape=(n, n)),
-        low=csr_array((low, indices, starts), shape=(n, n)),
+        high=csr_array((high, indices, starts), shape=(n, n), copy=True),
+        low=csr_array((low, indices, starts), shape=(n, n), copy=True),
     )
     terms = int(np.bincount(indices, minlength=n).max())
     right, found = from_right(W, terms), [W.each(lambda part: np.asarray(part @ np.eye(n)))]
@@ -186,7 +188,7 @@ def _whitened(
         C = _whitener(np.delete(floats, a, axis=1).reshape(rounds, -1))
         made(C, from_right(rest, rounds))
     # The row of all stands last.
-    return np.stack([*rows[told:], *rows[:told]]).reshape(-1, rounds, n, rounds), max(errors)
+    return np.stack([*rows[told:], *rows[:told]]).reshape(-1, rounds, n, rounds), float(np.max(errors))
 
 
 def _regression(own: np.ndarray, told: np.ndarray, C0: np.ndarray) -> np.ndarray:

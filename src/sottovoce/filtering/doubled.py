@@ -259,7 +259,7 @@ def _coarse(matrix: Matrix, axis: int, count: int) -> Matrix:
 
 def _sums(matrix: Matrix, axis: int) -> np.ndarray:
     """Sums of sizes along an axis."""
-    return np.asarray(abs(matrix).sum(axis=axis)).ravel()
+    return np.asarray(_sized(matrix).sum(axis=axis)).ravel()
 
 
 def _largest(matrix: Matrix, axis: int) -> np.ndarray:
@@ -268,7 +268,12 @@ def _largest(matrix: Matrix, axis: int) -> np.ndarray:
         return np.asarray(np.abs(matrix).max(axis=axis, initial=0.0))
     if 0 in matrix.shape:
         return np.zeros(matrix.shape[1 - axis])
-    return np.asarray(abs(matrix).max(axis=axis).toarray()).ravel()
+    return np.asarray(_sized(matrix).max(axis=axis).toarray()).ravel()
+
+
+def _sized(matrix: Matrix) -> Matrix:
+    """The sizes of all entries; a sparse matrix is copied first, as SciPy would sort the one that is asked."""
+    return abs(matrix if isinstance(matrix, np.ndarray) else matrix.copy())
 
 
 def _dense(matrix: Matrix) -> np.ndarray:
