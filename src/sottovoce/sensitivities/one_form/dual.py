@@ -387,7 +387,7 @@ def _unit_rows(rows: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
     """Rows scaled to norm 1; rows of 0 are replaced by those of `otherwise`.
 
     Guarantee: rows of norm 1 but for rounding, whatever their size: where squares may underflow, norms are taken with
-    scaling.
+    scaling. Of single floats, which only search, rows below 10⁻²² may stay shorter.
     """
     norms = np.sqrt(np.einsum("...td,...td->...t", rows, rows))[..., None]
     if (norms > SMALL).all():
