@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from sottovoce.coalitions.rounding import LARGEST, power_error, row_error
-from sottovoce.filtering import Doubled, Parts, add, from_left, from_right, product
+from sottovoce.filtering import Doubled, Parts, add, from_left, from_right, product, sparse_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,18 +113,12 @@ def _powers(exact: Sequence[dict[int, Fraction]], rounds: int, tick: Callable[[]
     Source: docs/proofs/coalitions.md, Claim 5.
     """
     n = len(exact)
-    # In order, and each part with places of its own: whoever sorts one of them moves no entry of the other.
-    rows = [sorted(row.items()) for row in exact]
-    indices = np.array([j for row in rows for j, _ in row])
-    starts = np.cumsum([0, *map(len, rows)])
-    weights = [weight for row in rows for _, weight in row]
-    high = np.array([float(weight) for weight in weights])
-    low = np.array([float(weight - Fraction(h)) for weight, h in zip(weights, high.tolist(), strict=True)])
-    W = Doubled(
-        high=csr_array((high, indices, starts), shape=(n, n), copy=True),
-        low=csr_array((low, indices, starts), shape=(n, n), copy=True),
-    )
-    terms = int(np.bincount(indices, minlength=n).max())
+    columns = [j for row in exact for j in row]
+    weights = [weight for row in exact for weight in row.values()]
+    high = [float(weight) for weight in weights]
+    low = [float(weight - Fraction(near)) for weight, near in zip(weights, high, strict=True)]
+    W = sparse_rows(high, low, columns, [0, *accumulate(map(len, exact))], n)
+    terms = int(np.bincount(columns, minlength=n).max())
     right, found = from_right(W, terms), [W.each(lambda part: np.asarray(part @ np.eye(n)))]
     for _ in range(1, rounds):
         tick()

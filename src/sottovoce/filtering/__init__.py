@@ -36,7 +36,15 @@ and docs/proofs/blocks.md.
 from sottovoce.filtering.block_forms import BlockResponse
 from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.decorrelation import SeenRound, echelon, seen_view
-from sottovoce.filtering.doubled import Doubled, Parts, add, from_left, from_right, product
+from sottovoce.filtering.doubled import (
+    Doubled,
+    Parts,
+    add,
+    from_left,
+    from_right,
+    product,
+    sparse_rows,
+)
 from sottovoce.filtering.elimination import HiddenSystem, hidden_system
 from sottovoce.filtering.engines import program_response, quick_response
 from sottovoce.filtering.frozen_gains import in_full
@@ -114,6 +122,7 @@ __all__ = [
     "program_response",
     "quick_response",
     "seen_view",
+    "sparse_rows",
     "spectral_norm",
     "spread",
     "square",

@@ -19,14 +19,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from sottovoce.filtering.rounding import LEAST_EXPONENT, UNDERFLOWN, fine_gamma
 from sottovoce.rounding import closely_above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scipy.sparse import csr_array
+    from collections.abc import Callable, Sequence
 
 Matrix: TypeAlias = "np.ndarray | csr_array"
 
@@ -39,6 +38,7 @@ __all__ = [
     "multiply",
     "product",
     "remainder",
+    "sparse_rows",
 ]
 
 
@@ -128,6 +128,23 @@ class Parts:
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Column sums of |whole|, and the largest size in each column of the rest."""
         return _sums(self.whole, 0), _largest(self.rest, 0)
+
+
+def sparse_rows(
+    high: Sequence[float], low: Sequence[float], columns: Sequence[int], ends: Sequence[int], width: int
+) -> Doubled:
+    """Rows of numbers, each in two parts, in these columns; those of row i end at `ends[i + 1]`.
+
+    Guarantee: exact; each part has places of its own, so that whoever sorts one of them moves no entry of the other.
+    """
+
+    def matrix(values: Sequence[float]) -> csr_array:
+        given = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int64), np.array(ends))
+        found = csr_array(given, shape=(len(ends) - 1, width))
+        found.sort_indices()
+        return found
+
+    return Doubled(high=matrix(high), low=matrix(low))
 
 
 def bits(count: int) -> int:

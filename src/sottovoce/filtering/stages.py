@@ -24,7 +24,7 @@ from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.doubled import Doubled, Parts, from_left, from_right, product
+from sottovoce.filtering.doubled import Doubled, Parts, from_left, from_right, product, sparse_rows
 from sottovoce.filtering.rounding import SMALLEST, fine_gamma
 from sottovoce.filtering.slabs import Slabs, columns_of, slabs_of
 from sottovoce.filtering.windows import windowed_noise
@@ -448,16 +448,7 @@ def _matrix(rows: Iterable[tuple[Form, int]], width: int, place: Callable[[int],
             values.append(parts[0])
             lows.append(parts[1])
         ends.append(len(columns))
-    high, low = (_sparse(each, columns, ends, width) for each in (values, lows))
-    return Doubled(high=high, low=low)
-
-
-def _sparse(values: list[float], columns: list[int], ends: list[int], width: int) -> csr_array:
-    """Rows of values in these columns."""
-    given = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int64), np.array(ends))
-    matrix = sparse.csr_array(given, shape=(len(ends) - 1, width))
-    matrix.sort_indices()
-    return matrix
+    return sparse_rows(values, lows, columns, ends, width)
 
 
 def _left_out(numerator: int, denominator: int, value: float) -> float:
