@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sottovoce import Combine, Draw, Exchange, Program, Protocol, gossip, graphs
+from sottovoce.documents import claimed
 from sottovoce.documents.accounts import Sight
 from sottovoce.protocols import momentum, pairwise_noise, repeated
 
@@ -58,3 +59,11 @@ def test_a_sentence_of_any_length_is_read_once() -> None:
     long = f"message = {'·' * 2 * many} + contribution + u; exchange message → {'·' * many}b; 5 rounds"
     assert not sight(long).gossips
     assert not sight(f"message = {' + '.join('u' * many)}; exchange message → model; 5 rounds").gossips
+
+
+def test_noise_of_edges_that_is_called_as_that_of_nodes_is_another_sentence() -> None:
+    """Whoever sees all messages adds them up, and no draw of an edge is left: local DP of that is no finite number."""
+    own, shared = only(Draw("u")).sentence, only(Draw("u", 1, "edge")).sentence
+    assert claimed._PLAIN_GOSSIP.fullmatch(own)
+    assert not claimed._PLAIN_GOSSIP.fullmatch(shared)
+    assert shared.replace("; u on each edge", "") == own
