@@ -41,6 +41,12 @@ def idle(page: Page) -> None:
     )
 
 
+def noticed(page: Page) -> None:
+    """Wait until the page tells something, and what it speaks of is drawn: that comes with the next frame."""
+    until(page, "!document.getElementById('notice').hidden")
+    idle(page)
+
+
 def until(page: Page, expression: str, seconds: float = 60.0) -> None:
     """Wait for an expression to hold.
 

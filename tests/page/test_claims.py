@@ -8,7 +8,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.page.acts import choose, drop, idle, looked, opened, press_node, shown, until, words
+from tests.page.acts import choose, drop, idle, looked, noticed, opened, press_node, shown, until, words
 from tests.page.test_accessibility import violations
 
 from sottovoce.accounting import account_all, calibrate
@@ -347,7 +347,7 @@ def test_a_graph_that_is_not_kept_is_said_to_be_gone(page: Page, visit: Visit) -
     until(page, "sottovoce.model.labels.includes('friend7')")
     idle(page)
     other = opened(visit, page.url)
-    until(other, "!document.getElementById('notice').hidden")
+    noticed(other)
     assert other.inner_text("#notice-text") == (
         "The graph friends.edgelist is not kept in this browser. Shown instead is florentine: drop "
         "friends.edgelist here again."
@@ -362,13 +362,13 @@ def test_a_browser_that_keeps_nothing_says_so(alone: Page) -> None:
     until(alone, "sottovoce.model.document !== null")
     idle(alone)
     drop(alone, "friends.edgelist", RING * 2)
-    until(alone, "!document.getElementById('notice').hidden")
+    noticed(alone)
     assert alone.inner_text("#notice-text") == (
         "This browser keeps nothing for this page: after a reload friends.edgelist has to be dropped again."
     )
     answered(alone)
     alone.reload()
-    until(alone, "!document.getElementById('notice').hidden")
+    noticed(alone)
     assert "The graph friends.edgelist is lost, because this browser keeps nothing" in alone.inner_text(
         "#notice-text"
     )
@@ -400,7 +400,7 @@ def test_the_weights_of_a_file_are_the_gossip_matrix(page: Page) -> None:
 def test_weights_that_are_no_gossip_matrix_are_refused_with_the_choices(page: Page) -> None:
     before = shown(page)
     drop(page, "friends.csv", "source,target,weight\nanna,ben,3\nben,cora,4\n")
-    until(page, "!document.getElementById('notice').hidden")
+    noticed(page)
     text = page.inner_text("#notice-text")
     assert "friends.csv" in text
     assert "metropolis, lazy, maximum-degree" in text

@@ -13,6 +13,7 @@ from tests.page.acts import (
     idle,
     load,
     looked,
+    noticed,
     opened,
     press_node,
     shown,
@@ -182,7 +183,7 @@ def test_some_nodes_are_protected_and_the_ends_may_stay_apart(page: Page, visit:
     assert "--tolerance 0.3" in asked
     page.fill("#targets", "Nobody")
     page.press("#targets", "Enter")
-    page.wait_for_selector("#notice", state="visible")
+    noticed(page)
     assert "no node is called 'Nobody'" in page.inner_text("#notice-text")
     assert page.input_value("#targets") == "Medici"
     page.fill("#graph", "ring:n=9")
@@ -278,7 +279,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_words(
 ) -> None:
     before = shown(page)
     drop(page, name, text)
-    page.wait_for_selector("#notice", state="visible")
+    noticed(page)
     assert message in page.inner_text("#notice-text")
     assert shown(page) == before
     assert violations(page) == []
@@ -348,7 +349,7 @@ def test_progress_is_shown_in_pairs(page: Page) -> None:
 def test_limits_are_told(page: Page) -> None:
     page.fill("#rounds", "10001")
     page.press("#rounds", "Enter")
-    page.wait_for_selector("#notice", state="visible")
+    noticed(page)
     assert "this server takes at most 10000 rounds; got 10001" in page.inner_text("#notice-text")
     page.fill("#graph", "ring:n=5000")
     page.click("#load-graph")
@@ -395,7 +396,7 @@ def test_a_server_that_is_gone_is_noticed_and_found_again(visit: Visit) -> None:
         before = shown(page)
         first.kill()
         choose(page, "view", "Secure sum")
-        page.wait_for_selector("#notice", state="visible")
+        noticed(page)
         assert "The server does not answer" in page.inner_text("#notice-text")
         assert shown(page) == before
         assert page.is_checked("#view input[value=both]")
@@ -463,7 +464,7 @@ def test_a_protocol_that_is_refused_leaves_the_run_before(page: Page) -> None:
     idle(page)
     page.fill("#parameters", "beta=fast")
     page.press("#parameters", "Enter")
-    page.wait_for_selector("#notice:not([hidden])")
+    noticed(page)
     assert "must be a finite number, or a rational such as '1/3'; got 'fast'" in page.inner_text(
         "#notice-text"
     )
@@ -543,5 +544,5 @@ def test_training_is_asked_for_by_the_slopes_of_its_updates(page: Page, visit: V
     assert violations(page) == []
     page.fill("#updates", "1,0.9")
     page.press("#updates", "Enter")
-    page.wait_for_selector("#notice:not([hidden])")
+    noticed(page)
     assert "slopes must be finite with lower ≤ upper" in page.inner_text("#notice-text")

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.page.acts import choose, drop, everyone, idle, load, opened, shown, until, words
+from tests.page.acts import choose, drop, everyone, idle, load, noticed, opened, shown, until, words
 from tests.page.test_accessibility import SCHEMES, violations
 
 from sottovoce.accounting import Account, account_all, calibrate, compared, local_account, sampled_account
@@ -287,7 +287,7 @@ def test_gradient_steps_and_damping_are_asked_for(page: Page) -> None:
     assert shown(page) == words(table.worst())
     page.fill("#damping", "Medici,0.5\n")
     page.press("#damping", "Tab")
-    page.wait_for_selector("#notice:not([hidden])")
+    noticed(page)
     assert "has no damping (give every node a line" in page.inner_text("#notice-text")
     page.select_option("#training", "steps")
     page.fill("#step-smoothness", "0.1")
