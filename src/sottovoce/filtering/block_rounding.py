@@ -140,7 +140,7 @@ class Measured:
     def __init__(self, states: States) -> None:
         """Begin after the last round, where nothing is shown."""
         self._states = states
-        self._read: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._read: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._store = np.empty(0)
         self._counted: dict[int, _Counts] = {}
         self._put: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -195,24 +195,32 @@ class Measured:
         """What a step makes rows be off by, read by states and, with the `lengths` of columns, by unit disturbances.
 
         Φ̂ = fl(A − K C) errs by u|A| + (c + 1)u|K||C| + u|Φ̂|, A and C as they are exactly and c being the entries of a
-        column of C; a product with a column of Φ̂ that has k entries by γ_k, and fl(X C) by (c + 1)u|X||C|.
+        column of C; a product with a column of Φ̂ that has k entries by γ_k, and fl(X C) by (c + 1)u|X||C|. Disturbances
+        z of norm ω read ‖|X̂|Ω|z|‖ ≤ g·Ω|z| ≤ ω‖Ωᵀg‖, g being the lengths.
 
         Guarantee: upper bounds.
         Source: docs/proofs/blocks.md, "Rows".
         """
+        stage, counts = filtered.stage, self._counts(filtered.stage)
+        size, sizes = stage.size, stage.dense_sizes
         if id(filtered) not in self._read:
-            stage, held = filtered.stage, self._held(filtered)
-            size, sizes = stage.size, stage.dense_sizes
-            counted = sizes[size:] @ ((self._counts(stage).read + 1)[:, None] * held)
-            off = np.abs(filtered.plain_loop) @ ((stage.loop_terms + 1)[:, None] * held)
+            held = self._states.held(filtered)
+            counted = sizes[size:] @ ((counts.read + 1) * held)
+            off = np.abs(filtered.plain_loop) @ ((stage.loop_terms + 1) * held)
             off += sizes[:size] @ held + np.abs(filtered.gain) @ counted
-            fresh = np.linalg.norm(np.abs(filtered.whitener) @ counted, axis=0)
-            self._read[id(filtered)] = *(ROOM * GAMMA * off.T), ROOM * GAMMA * fresh
-        states, disturbed, fresh = self._read[id(filtered)]
+            white = np.abs(filtered.whitener)
+            disturbed = float(np.linalg.norm((counts.read + 1) * (white @ sizes[size:]))) * self._states.reach
+            fresh = np.array([float(np.linalg.norm(white @ counted)), disturbed])
+            self._read[id(filtered)] = ROOM * GAMMA * off, ROOM * GAMMA * fresh
+        states, fresh = self._read[id(filtered)]
         # Rows are read entry by entry where states are, else by columns.
         read = [self._sizes(rows) @ states for rows in (shown, later)]
         of_states = ROOM * math.sqrt(sum(float(each @ each) for each in read)) + TINY
-        return np.asarray(np.add(fresh, (of_states, float(lengths @ disturbed))))
+        # |Φ̂| is at most |A| + |K||C|, but for a rounding.
+        turned = (stage.loop_terms + 3) * (lengths @ sizes[:size])
+        turned += (stage.loop_terms + counts.read + 4) * ((lengths @ np.abs(filtered.gain)) @ sizes[size:])
+        disturbed = ROOM * GAMMA * self._states.reach * float(np.linalg.norm(turned)) + TINY
+        return np.asarray(np.add(fresh, (of_states, disturbed)))
 
     def _counts(self, stage: Stage) -> _Counts:
         """What is counted of a stage, once."""
@@ -400,11 +408,11 @@ def _skew(base: np.ndarray, wide: float) -> float:
 def _defects(filtered: Filtered, lengths: np.ndarray) -> tuple[float, float, float]:
     """Bounds of ‖𝒪_v Δ 𝒪_vᵀ‖, ‖𝒪_v ΓXᵀ‖ and ‖X R' Xᵀ − I‖, columns of 𝒪_v being at most `lengths` long.
 
-    Guarantee: upper bounds; of the second Σ_i g_i‖row i‖, of which what is unsure is taken by sums of sizes.
+    Guarantee: upper bounds; of the second ‖Σ_i g_i|row i|‖.
     """
     if filtered.unsure is not None:
         return *filtered.unsure.drift(lengths), filtered.unsure.white
     size, defect = filtered.stage.size, filtered.defect
     drift = float(lengths @ defect[:size, :size] @ lengths)
-    crossed = float(lengths @ np.sqrt((defect[:size, size:] ** 2).sum(axis=1)))
+    crossed = float(np.linalg.norm(lengths @ defect[:size, size:]))
     return drift, crossed, float(defect[size:, size:].sum(axis=1).max(initial=0.0))

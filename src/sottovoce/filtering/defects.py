@@ -10,7 +10,6 @@ Source: docs/proofs/programs.md, "How white the innovations are" and "Defects in
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from sottovoce.filtering.doubled import Doubled, add, from_left, from_right, product
 from sottovoce.filtering.rounding import UNDERFLOWN, WHITE, fine_gamma
-from sottovoce.rounding import above, closely_above, twice_above
+from sottovoce.rounding import above, closely_above
 
 if TYPE_CHECKING:
     from sottovoce.filtering.stages import Stage
@@ -100,30 +99,13 @@ def _computed(
     return found
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Read:
-    """What sizes x of states and of rows read of a step.
-
-    With x' = |G|ᵀx, `rows`: |B|ᵀ(k + 4)x' is `counted`, |held||B|ᵀx' is `held`, |N̂|x' is `drawn` and v·x' is `missed`.
-    """
-
-    rows: np.ndarray
-    counted: np.ndarray
-    held: np.ndarray
-    drawn: np.ndarray | None
-    missed: float
-
-
 class Unsure:
-    """What a step of the filter in plain floats falls short of, read by sizes: xᵀ|Δ|x for x as they come.
+    """What a step of the filter in plain floats falls short of, read by sizes: |Δ|x for x as they come.
 
     From Ŷ = fl(fl(B held) Bᵀ) + N̂, B = [A; C], and any X the step has formed a = fl(Ŷ₁₂Xᵀ), K = fl(a X) and P' =
-    fl(Ŷ₁₁ − a aᵀ), made symmetric. With W = X Ŷ₂₂Xᵀ − I, α = |a|ᵀx and β = |X||Ŷ₂₁|x the defect of these is at most
-
-        xᵀ|Δ|x ≤ 2γ_m β·α + αᵀ|W|α + (γ_m + 2u)α·α + …,
-
-    and Y itself is within (k_i + k_j + 8)u(|B||held||B|ᵀ)_ij + 6u|N̂_ij| + e v_iv_j of Ŷ, which G makes |G|(·)|G|ᵀ of: B
-    has k_i entries in row i, N̂ is what is drawn, and the noise as stored is off by e v vᵀ.
+    fl(Ŷ₁₁ − a aᵀ), made symmetric. `_formed` says what that does, with W = X Ŷ₂₂Xᵀ − I; and Y itself is within (k_i +
+    k_j + 8)u(|B||held||B|ᵀ)_ij + 6u|N̂_ij| + e v_iv_j of Ŷ, which G makes |G|(·)|G|ᵀ of: B has k_i entries in row i, N̂
+    is what is drawn, and the noise as stored is off by e v vᵀ.
 
     Guarantee: upper bounds, for A, C and the covariances of the noise as they are exactly.
     Source: docs/proofs/programs.md, "Steps in plain floats".
@@ -137,68 +119,107 @@ class Unsure:
         self._gain, self._whitener = K, X
 
     def drift(self, sizes: np.ndarray) -> tuple[float, float]:
-        """xᵀ|Δ|x, and Σ_ij x_i|ΓXᵀ|_ij, for `sizes` x of states.
+        """xᵀ|Δ|x, and ‖xᵀ|ΓXᵀ|‖, for `sizes` x of states.
 
-        Guarantee: upper bounds, rounding included.
+        Guarantee: upper bounds, rounding included; infinite where X is not proved to whiten.
         """
-        one, other = self._read(sizes, None), self._shown
-        formed, across = self._formed(sizes)
-        return self._product(one, one) + formed, self._product(one, other) + across
+        if not self._whitens:
+            return math.inf, math.inf
+        states, shown = self._short(sizes, self._rounded(self._read(sizes)))
+        return above(float(sizes @ states)), above(float(np.linalg.norm(shown)))
 
-    @cached_property
-    def white(self) -> float:
-        """The largest row sum of |X R' Xᵀ − I|, or more: the sum of all of it.
-
-        Guarantee: an upper bound, rounding included.
-        """
-        return float(self._unwhite.sum()) + self._product(self._shown, self._shown)
-
-    @cached_property
+    @property
     def norm(self) -> float:
-        """A bound of ‖Δ‖, by Frobenius norms.
+        """A bound of ‖Δ‖: the largest row sum of |Δ|.
+
+        Guarantee: an upper bound, rounding included; infinite where X is not proved to whiten.
+        """
+        return self._largest[0]
+
+    @property
+    def white(self) -> float:
+        """The largest row sum of |X R' Xᵀ − I|.
 
         Guarantee: an upper bound, rounding included.
         """
-        stage, size = self._stage, self._stage.size
-        gain, X = 1 + float(np.linalg.norm(self._gain)), float(np.linalg.norm(self._whitener))
-        crossed, R = (float(np.linalg.norm(part)) for part in (self._seen[:size], self._seen[size:]))
-        answer, white = X * crossed, float(np.linalg.norm(self._unwhite))
-        if not float(self._unwhite.sum()) < WHITE:
-            return math.inf
-        units = fine_gamma(stage.count + 2)
-        read = X * R * X * answer
-        rounded = 2 * float(stage.row_units.max(initial=0.0)) * stage.both_norm**2
-        rounded *= float(np.linalg.norm(self._held))
-        if stage.noise.whole is not None:
-            rounded += 6 * float(np.linalg.norm(stage.noise.whole))
-        formed = 3 * units * answer**2 + white * answer**2
-        formed += 2 * units * (3 * units * max(answer, read) + white * answer) * read
-        missed = self._missed * float(self._entering @ self._entering)
-        return twice_above(gain**2 * (fine_gamma(rounded) + missed) + formed)
+        return self._largest[1]
 
-    def _formed(self, sizes: np.ndarray) -> tuple[float, float]:
-        """What forming a, K and P' of Ŷ does to Δ and to ΓXᵀ.
+    @cached_property
+    def _largest(self) -> tuple[float, float]:
+        """`norm` and `white`, for which ones are read together."""
+        size, sizes, ones = self._stage.size, np.abs(self._whitener), np.ones(self._stage.size)
+        shown = np.concatenate([np.zeros(size), sizes.sum(axis=0)])
+        rounded = self._rounded(np.column_stack([self._read(ones), shown]))
+        white = self._sums[0].sum(axis=1) + sizes @ rounded[size:, 1]
+        states = self._short(ones, rounded[:, 0])[0] if self._whitens else np.full(1, np.inf)
+        return above(float(states.max(initial=0.0))), above(float(white.max(initial=0.0)))
 
-        `sizes` are those of the factor that the defect is read with, shape (states,). The numbers bound trace-like
-        sums: what the rounding of a = ŶXᵀ, K = aX and P' = Y − aaᵀ adds to Δ, and to ΓXᵀ.
+    @property
+    def _whitens(self) -> bool:
+        """Whether X is close enough to whitening for what is said of K."""
+        return float(self._sums[0].sum()) < WHITE
 
-        Guarantee: upper bounds; infinite where the whitener is not close to one.
+    def _read(self, sizes: np.ndarray) -> np.ndarray:
+        """|G|ᵀ times sizes of states: these, and what K makes of rows for them."""
+        return np.concatenate([sizes, sizes @ np.abs(self._gain)])
+
+    def _short(self, sizes: np.ndarray, rounded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """|Δ|x and |XΓᵀ|x for `sizes` x of states: what Ŷ is off by, `rounded`, and what forming a, K and P' does.
+
+        Guarantee: upper bounds, entry by entry, but for the rounding of these sums, if X is proved to whiten.
         Source: docs/proofs/programs.md, "Steps in plain floats".
         """
-        size, count = self._stage.size, self._stage.count
-        crossed, R, X = np.abs(self._seen[:size]), np.abs(self._seen[size:]), np.abs(self._whitener)
-        units, white = fine_gamma(count + 2), self._unwhite
-        if not float(white.sum()) < WHITE:
-            return math.inf, math.inf
+        size = self._stage.size
+        into, shown = self._formed(sizes)
+        states = rounded[:size] + np.abs(self._gain) @ rounded[size:] + into
+        return states, np.abs(self._whitener) @ rounded[size:] + shown
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """|held|."""
+        return np.asarray(np.abs(self._held))
+
+    def _rounded(self, rows: np.ndarray) -> np.ndarray:
+        """What Y may be off from Ŷ by times sizes of rows, in one column or more.
+
+            ((k_i + k_j + 8)u(|B||held||B|ᵀ)_ij + 6u|N̂_ij| + e v_iv_j) · rows
+
+        Guarantee: upper bounds, but for the rounding of these sums.
+        """
+        stage, drawn = self._stage, self._stage.noise.whole
+        sizes, units = stage.dense_sizes, stage.row_units
+        flat = rows.reshape(len(rows), -1)
+        both = np.hstack([flat, units[:, None] * flat])
+        once, counted = np.hsplit(sizes @ (self._sizes @ (sizes.T @ both)), 2)
+        found = units[:, None] * once + counted
+        if drawn is not None:
+            found += 6 * (np.abs(drawn) @ flat)
+        missed, entering = stage.unknown
+        found = fine_gamma(found) + missed * np.outer(entering, entering @ flat) + UNDERFLOWN
+        return np.asarray(found.reshape(rows.shape))
+
+    def _formed(self, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What forming a, K and P' of Ŷ does to |Δ|x and to |XΓᵀ|x, for `sizes` x of states.
+
+        With b = |Ŷ₁₂||X|ᵀ, α = |a|ᵀx, β = bᵀx, S = |X||R||X|ᵀ and ϱ = Sα,
+
+            |XΓᵀ|x ≤ γβ + |W|α + γϱ = σ,
+            |Δ|x ≤ γ(bα + |a|β) + |a|(|W| + γ + 2u)α + γ|a|S(σ + γα) + γ(γb + |a||W| + γ|a|S)ϱ,     γ = γ_m.
+
+        Guarantee: upper bounds, but for the rounding of these sums.
+        Source: docs/proofs/programs.md, "Steps in plain floats".
+        """
+        size, units, white, spread = self._stage.size, fine_gamma(self._stage.count + 2), *self._sums
+        crossed, X = np.abs(self._seen[:size]), np.abs(self._whitener)
         beta = X @ (crossed.T @ sizes)
-        alpha = np.abs(self._answer).T @ sizes + 2 * units * beta + UNDERFLOWN
-        turned = X.T @ alpha
-        read = X @ (R @ turned)
-        across = float((units * beta + white @ alpha + units * read).sum())
-        drift = 2 * units * float(beta @ alpha) + float(alpha @ white @ alpha) + units * float(alpha @ alpha)
-        # Γδᵀ and δ R δᵀ with δ what K is off by, |δ| ≤ γ_m|a||X|.
-        drift += 2 * units * float((units * beta + white @ alpha + 2 * units * read) @ read) + UNDERFLOWN
-        return above(drift), above(across + UNDERFLOWN)
+        alpha = np.abs(self._answer).T @ sizes + 2 * units * beta
+        turned = spread @ alpha
+        shown = units * (beta + turned) + white @ alpha
+        read = units * (beta + alpha + spread @ (shown + units * turned) + units * (spread @ turned))
+        read += white @ (alpha + units * turned)
+        # |a| as it was formed here and as the step formed it are apart by 2γb.
+        put = 2 * units * read + units * (alpha + units * turned)
+        return np.abs(self._answer) @ read + crossed @ (X.T @ put), shown
 
     @cached_property
     def _answer(self) -> np.ndarray:
@@ -206,8 +227,8 @@ class Unsure:
         return np.asarray(self._seen[: self._stage.size] @ self._whitener.T)
 
     @cached_property
-    def _unwhite(self) -> np.ndarray:
-        """A bound of |W|.
+    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """A bound of |W|, and |X||R||X|ᵀ.
 
             W = X R Xᵀ − I,   |W| ≤ |fl(X R Xᵀ − I)| + (2m + 4)u|X||R||X|ᵀ
 
@@ -215,68 +236,13 @@ class Unsure:
         """
         X, R = self._whitener, self._seen[self._stage.size :]
         sizes = np.abs(X)
+        spread = sizes @ np.abs(R) @ sizes.T
         found = np.abs(X @ R @ X.T - np.eye(len(X)))
-        found += fine_gamma(2 * len(X) + 4) * (sizes @ np.abs(R) @ sizes.T) + UNDERFLOWN
-        return np.asarray(found)
-
-    @cached_property
-    def _missed(self) -> float:
-        """`e` of what noise is off by."""
-        return _unknown(self._stage)[0]
-
-    @cached_property
-    def _entering(self) -> np.ndarray:
-        """`v` of what noise is off by."""
-        return _unknown(self._stage)[1]
-
-    @cached_property
-    def _sizes(self) -> np.ndarray:
-        """|held|."""
-        return np.asarray(np.abs(self._held))
-
-    @cached_property
-    def _shown(self) -> _Read:
-        """What rows of ones read."""
-        return self._read(np.zeros(self._stage.size), np.ones(self._stage.count))
-
-    def _read(self, states: np.ndarray, shown: np.ndarray | None) -> _Read:
-        """What x reads: sizes of `states`, (states,), or with zeros for these sizes of what is `shown`, (rows,).
-
-        These are sums of sizes, from which products of sizes are formed without a matrix of sizes for each.
-        """
-        stage = self._stage
-        seen = states @ np.abs(self._gain) if shown is None else shown @ np.abs(self._whitener)
-        rows, drawn = np.concatenate([states, seen]), stage.noise.whole
-        return _Read(
-            rows=rows,
-            counted=(stage.row_units * rows) @ stage.dense_sizes,
-            held=self._sizes @ (rows @ stage.dense_sizes),
-            drawn=None if drawn is None else np.abs(drawn) @ rows,
-            missed=float(rows @ self._entering),
-        )
-
-    def _product(self, one: _Read, other: _Read) -> float:
-        """What the errors of Ŷ make of two that were read."""
-        rounded = float(one.counted @ other.held) + float(other.counted @ one.held)
-        if other.drawn is not None:
-            rounded += 6 * float(one.rows @ other.drawn)
-        return above(fine_gamma(rounded) + self._missed * one.missed * other.missed)
+        found += fine_gamma(2 * len(X) + 4) * spread + UNDERFLOWN
+        return found, spread
 
 
 def _answered(K: np.ndarray, X: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """|G| times sizes, G = [I, −K; 0, X]."""
     size = len(K)
     return np.concatenate([sizes[:size] + np.abs(K) @ sizes[size:], np.abs(X) @ sizes[size:]])
-
-
-def _unknown(stage: Stage) -> tuple[float, np.ndarray]:
-    """(e, v): the covariances of the noise as stored are off by at most e v vᵀ in Y, entry by entry.
-
-    Guarantee: an upper bound, entry by entry.
-    """
-    noise = stage.noise.injected or stage.noise.drawn
-    if noise is None or noise.error is None:
-        return 0.0, stage.row_lengths
-    if stage.noise.injected is not None:
-        return float(np.linalg.norm(noise.error)), stage.row_lengths
-    return float(noise.error.max(initial=0.0)), np.ones(stage.size + stage.count)

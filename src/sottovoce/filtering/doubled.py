@@ -35,6 +35,7 @@ __all__ = [
     "add",
     "from_left",
     "from_right",
+    "gram",
     "multiply",
     "product",
     "remainder",
@@ -85,6 +86,16 @@ class Doubled:
     def rounded(self) -> Matrix:
         """The nearest floats, but for a unit in the last place."""
         return self.high if self.low is None else self.high + self.low
+
+    def nearest(self) -> Doubled:
+        """The same in one part: floats, and what they miss is in the error.
+
+        Guarantee: what a sum of two floats loses is exact (Knuth), and counts in full.
+        """
+        if self.low is None:
+            return self
+        found = add(Doubled(high=self.high), Doubled(high=self.low))
+        return Doubled(high=found.high, error=Doubled(high=found.rest, error=self.error).sizes())
 
     def sizes(self) -> np.ndarray:
         """Upper bounds of the sizes of the entries.
@@ -204,6 +215,28 @@ def product(left: Parts, right: Parts, count: int) -> Doubled:
     if left.error is not None and right.error is not None:
         error += left.error @ right.error
     return Doubled(high=found.high, low=found.low, error=closely_above(error))
+
+
+def gram(matrix: np.ndarray) -> Doubled:
+    """XᵀX, symmetric to the bit, and a bound of its error: two products, where `product` takes three.
+
+    With X = X₁ + X₂ and H = X₁ + X₂/2, XᵀX = X₁ᵀX₁ + HᵀX₂ + (HᵀX₂)ᵀ.
+
+    Guarantee: X₁ᵀX₁ is exact. H is rounded once, sums of k products with it err by γ_k, and the sum of the two is
+    rounded once more: (k + 3)u(|H|ᵀ|X₂| + |X₂|ᵀ|H|), which column sums and maxima bound.
+    Source: docs/proofs/programs.md, "Products in doubled precision".
+
+    >>> found = gram(np.array([[1.0], [2.0**-40]]))
+    >>> found.high.item() == 1, found.low.item() == 2.0**-80
+    (True, True)
+    """
+    parts = from_right(Doubled(high=matrix), len(matrix))
+    coarse, rest = np.asarray(parts.coarse), np.asarray(parts.rest)
+    half = coarse + 0.5 * rest
+    crossed = half.T @ rest
+    reach = np.outer(_sums(half, 0), _largest(rest, 0))
+    error = closely_above(fine_gamma(len(matrix) + 4) * (reach + reach.T)) + UNDERFLOWN
+    return Doubled(high=coarse.T @ coarse, low=crossed + crossed.T, error=error)
 
 
 def add(one: Doubled, other: Doubled, sign: int = 1) -> Doubled:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sottovoce.filtering.defects import Unsure, doubled_defect
 from sottovoce.filtering.innovations import Filtered, inverse_root, run_over, settled_or
-from sottovoce.filtering.slabs import from_either_side
+from sottovoce.filtering.slabs import from_either_side, less_gram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +62,7 @@ def _filtered(
     X = inverse_root(seen[size:, size:])
     answer = seen[:size, size:] @ X.T
     K = answer @ X
-    following = seen[:size, :size] - answer @ answer.T
-    following = following + following.T
-    following *= 0.5
+    following = less_gram(seen[:size, :size], answer)
     settled = settled_or(stage, P, following, aim, settled_at * (LOOSER if aim is P else 1))
     if settled is aim and _shown_apart(stage, X, following, settled) > settled_at:
         settled = following

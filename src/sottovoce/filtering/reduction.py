@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.backward import backward
-from sottovoce.filtering.doubled import Doubled
+from sottovoce.filtering.doubled import Doubled, gram
 from sottovoce.filtering.growth import growth
 from sottovoce.filtering.lifted import followed_beyond, lifted_basis
 from sottovoce.filtering.response import (
@@ -70,6 +70,8 @@ MOST_GIVEN = 8
 # Speed alone: what a vector that counts is longer than, where several registers make Krylov spaces lose digits: a space
 # that has closed grows on out of rounding otherwise.
 SHORTEST = 5e-12
+# Speed alone: Gram matrices of so many numbers are formed in doubled precision, which takes thrice the memory.
+MOST_DOUBLED = 2**24
 # Speed alone: states that may grow by more than this leave too much open of what is cut: a filter over all of them
 # does not.
 WILD = 1e5
@@ -295,19 +297,33 @@ def _stage(maps: Backward, t: int, basis: KrylovBasis, places: list[np.ndarray],
 
 
 def _noise(drawn: np.ndarray, transition: np.ndarray, rows: np.ndarray) -> Noise:
-    """The covariances of B u = HᵀQᵀu and D u = C̃Qᵀu; a Gram matrix errs by units of the lengths of its columns.
+    """The covariances of B u = HᵀQᵀu and D u = C̃Qᵀu.
 
     `drawn` holds the rows of Q that belong to draws, so that its Gram matrix is the covariance of Qᵀu.
 
     Guarantee: `injected` has an upper bound of its error; the others are candidates, which the defects judge.
     """
-    gram, units = gram_in_blocks(drawn)
-    lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0)) * (1 + 1e-6)
-    moved = transition @ gram
+    injected = _covariance(drawn)
+    covariance = np.asarray(injected.high)
+    moved = transition @ covariance
     process = moved @ transition.T
     return Noise(
         process=(process + process.T) / 2,
         shared=moved @ rows.T,
-        seen=rows @ gram @ rows.T,
-        injected=Doubled(high=gram, error=fine_gamma(units) * np.outer(lengths, lengths)),
+        seen=rows @ covariance @ rows.T,
+        injected=injected,
     )
+
+
+def _covariance(drawn: np.ndarray) -> Doubled:
+    """QᵀQ in floats with its error, in doubled precision where that takes little.
+
+    Elsewhere it is added up in blocks, and errs by units of the lengths of its columns.
+
+    Guarantee: the error is an upper bound.
+    """
+    if drawn.size <= MOST_DOUBLED:
+        return gram(drawn).nearest()
+    found, units = gram_in_blocks(drawn)
+    lengths = np.sqrt(np.maximum(np.diagonal(found), 0.0)) * (1 + 1e-6)
+    return Doubled(high=found, error=fine_gamma(units) * np.outer(lengths, lengths))

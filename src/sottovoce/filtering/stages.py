@@ -199,6 +199,19 @@ class Stage:
         return self.noise.injected
 
     @cached_property
+    def unknown(self) -> tuple[float, np.ndarray]:
+        """(e, v): the covariances of the noise as stored are off by at most e v vᵀ in Y, entry by entry.
+
+        Guarantee: an upper bound, entry by entry.
+        """
+        noise = self.noise.injected or self.noise.drawn
+        if noise is None or noise.error is None:
+            return 0.0, self.row_lengths
+        if self.noise.injected is not None:
+            return float(np.linalg.norm(noise.error)), self.row_lengths
+        return float(noise.error.max(initial=0.0)), np.ones(self.size + self.count)
+
+    @cached_property
     def windowed(self) -> tuple[int, float, np.ndarray | None]:
         """How many rounds like this one put noise into every direction of the state, and how much (`windows`)."""
         return windowed_noise(self)
