@@ -52,6 +52,7 @@ from sottovoce.filtering.innovations import FilterStep
 from sottovoce.filtering.kalman import FilterSizes, Gains, gain_distortion, square, whitener_error
 from sottovoce.filtering.krylov_space import KrylovSpace, krylov_space
 from sottovoce.filtering.program_forms import ProgramForm, ProgramResponse
+from sottovoce.filtering.rational_rows import float_row
 from sottovoce.filtering.response import (
     BATCH_BYTES,
     ENGINES,
@@ -77,7 +78,6 @@ from sottovoce.filtering.rounding import (
     transform_error,
     transform_units,
 )
-from sottovoce.filtering.stages import float_row
 from sottovoce.filtering.windows import noise_of_rounds
 
 __all__ = [

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from sottovoce.filtering.rational_rows import near_float
 from sottovoce.filtering.rounding import terms
-from sottovoce.filtering.stages import near_float
 from sottovoce.protocols import CONTRIBUTION, GIVEN, STATE, Combine, edges_of, exact, spread
 from sottovoce.rounding import roundings, slightly_above
 

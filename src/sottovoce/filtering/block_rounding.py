@@ -205,11 +205,13 @@ class Measured:
         size, sizes = stage.size, stage.dense_sizes
         if id(filtered) not in self._read:
             held = self._states.held(filtered)
-            counted = sizes[size:] @ ((counts.read + 1) * held)
+            counted = sizes[size:] @ (stage.column_units * held)
             off = np.abs(filtered.plain_loop) @ ((stage.loop_terms + 1) * held)
             off += sizes[:size] @ held + np.abs(filtered.gain) @ counted
             white = np.abs(filtered.whitener)
-            disturbed = float(np.linalg.norm((counts.read + 1) * (white @ sizes[size:]))) * self._states.reach
+            disturbed = (
+                float(np.linalg.norm(stage.column_units * (white @ sizes[size:]))) * self._states.reach
+            )
             fresh = np.array([float(np.linalg.norm(white @ counted)), disturbed])
             self._read[id(filtered)] = ROOM * GAMMA * off, ROOM * GAMMA * fresh
         states, fresh = self._read[id(filtered)]

@@ -9,20 +9,19 @@ Source: docs/proofs/programs.md, "How white the innovations are" and "Defects in
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sottovoce.filtering.doubled import Doubled, add, from_left, from_right, product
-from sottovoce.filtering.rounding import UNDERFLOWN, WHITE, fine_gamma
+from sottovoce.filtering.rounding import UNDERFLOWN, fine_gamma
 from sottovoce.rounding import above, closely_above
 
 if TYPE_CHECKING:
     from sottovoce.filtering.stages import Stage
 
-__all__ = ["Unsure", "doubled_defect", "plain_defect"]
+__all__ = ["Unsure", "doubled_defect", "plain_defect", "plain_loop"]
 
 
 def doubled_defect(
@@ -100,12 +99,11 @@ def _computed(
 
 
 class Unsure:
-    """What a step of the filter in plain floats falls short of, read by sizes: |Δ|x for x as they come.
+    """What a step of the filter in plain floats falls short of, read by sizes: |Δ|x and |XΓᵀ|x for x as they come.
 
-    From Ŷ = fl(fl(B held) Bᵀ) + N̂, B = [A; C], and any X the step has formed a = fl(Ŷ₁₂Xᵀ), K = fl(a X) and P' =
-    fl(Ŷ₁₁ − a aᵀ), made symmetric. `_formed` says what that does, with W = X Ŷ₂₂Xᵀ − I; and Y itself is within (k_i +
-    k_j + 8)u(|B||held||B|ᵀ)_ij + 6u|N̂_ij| + e v_iv_j of Ŷ, which G makes |G|(·)|G|ᵀ of: B has k_i entries in row i, N̂
-    is what is drawn, and the noise as stored is off by e v vᵀ.
+    For any K, Δ = ΦZΦᵀ + (B − K D)(B − K D)ᵀ − P', Φ = A − K C, Z being P, or P + Q where noise is injected: P' has
+    been formed so, of Φ̂ = fl(Φ), and errs by what these products round. Γ = Y₁₂ − K R' of a = fl(Ŷ₁₂Xᵀ) and K = fl(a X)
+    has ΓXᵀ = −δ_a − aW − δ_K R Xᵀ up to what Ŷ is off by, W = X R Xᵀ − I, for any X.
 
     Guarantee: upper bounds, for A, C and the covariances of the noise as they are exactly.
     Source: docs/proofs/programs.md, "Steps in plain floats".
@@ -114,117 +112,135 @@ class Unsure:
     def __init__(
         self, stage: Stage, held: np.ndarray, seen: np.ndarray, K: np.ndarray, X: np.ndarray
     ) -> None:
-        """Take a step: `held` is P, or P + Q where noise is injected, and `seen` has Ŷ₁₂ above Ŷ₂₂, symmetric."""
+        """Take a step: `held` is Z, and `seen` has Ŷ₁₂ above R = Ŷ₂₂, symmetric."""
         self._stage, self._held, self._seen = stage, held, seen
         self._gain, self._whitener = K, X
+
+    @cached_property
+    def loop(self) -> np.ndarray:
+        """Φ̂, as `Filtered.plain_loop` has it."""
+        return plain_loop(self._stage, self._gain)
 
     def drift(self, sizes: np.ndarray) -> tuple[float, float]:
         """xᵀ|Δ|x, and ‖xᵀ|ΓXᵀ|‖, for `sizes` x of states.
 
-        Guarantee: upper bounds, rounding included; infinite where X is not proved to whiten.
+        Guarantee: upper bounds, rounding included.
         """
-        if not self._whitens:
-            return math.inf, math.inf
-        states, shown = self._short(sizes, self._rounded(self._read(sizes)))
+        states, shown = self._moved(sizes), self._shown(sizes)
         return above(float(sizes @ states)), above(float(np.linalg.norm(shown)))
 
-    @property
+    @cached_property
     def norm(self) -> float:
         """A bound of ‖Δ‖: the largest row sum of |Δ|.
 
-        Guarantee: an upper bound, rounding included; infinite where X is not proved to whiten.
+        Guarantee: an upper bound, rounding included.
         """
-        return self._largest[0]
+        return above(float(self._moved(np.ones(self._stage.size)).max(initial=0.0)))
 
-    @property
+    @cached_property
     def white(self) -> float:
         """The largest row sum of |X R' Xᵀ − I|.
 
         Guarantee: an upper bound, rounding included.
         """
-        return self._largest[1]
+        sizes = np.abs(self._whitener)
+        rows = np.concatenate([np.zeros(self._stage.size), sizes.sum(axis=0)])
+        return above(float((self._sums[0].sum(axis=1) + sizes @ self._seen_apart(rows)).max(initial=0.0)))
 
-    @cached_property
-    def _largest(self) -> tuple[float, float]:
-        """`norm` and `white`, for which ones are read together."""
-        size, sizes, ones = self._stage.size, np.abs(self._whitener), np.ones(self._stage.size)
-        shown = np.concatenate([np.zeros(size), sizes.sum(axis=0)])
-        rounded = self._rounded(np.column_stack([self._read(ones), shown]))
-        white = self._sums[0].sum(axis=1) + sizes @ rounded[size:, 1]
-        states = self._short(ones, rounded[:, 0])[0] if self._whitens else np.full(1, np.inf)
-        return above(float(states.max(initial=0.0))), above(float(white.max(initial=0.0)))
+    def _moved(self, sizes: np.ndarray) -> np.ndarray:
+        """|Δ|x for `sizes` x of states.
 
-    @property
-    def _whitens(self) -> bool:
-        """Whether X is close enough to whitening for what is said of K."""
-        return float(self._sums[0].sum()) < WHITE
+        With D = |A| + |K||C|diag(c + 1) + |Φ̂| units that Φ̂ is off by, c being the entries of a column of C, k those of
+        a row of Φ̂ and Ψ = diag(k + 4)|Φ̂| + D,
 
-    def _read(self, sizes: np.ndarray) -> np.ndarray:
-        """|G|ᵀ times sizes of states: these, and what K makes of rows for them."""
-        return np.concatenate([sizes, sizes @ np.abs(self._gain)])
+            |P' − ΦZΦᵀ| ≤ u(Ψ|Z||Φ̂|ᵀ + |Φ̂||Z|Ψᵀ + uΨ|Z|Ψᵀ),
 
-    def _short(self, sizes: np.ndarray, rounded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """|Δ|x and |XΓᵀ|x for `sizes` x of states: what Ŷ is off by, `rounded`, and what forming a, K and P' does.
+        and what is drawn, of covariance N, adds (2m + 8)u|G||N̂||G|ᵀ, G = (I, −K). What N, or Q, is off by is read by
+        G, or Φ, too.
 
-        Guarantee: upper bounds, entry by entry, but for the rounding of these sums, if X is proved to whiten.
-        Source: docs/proofs/programs.md, "Steps in plain floats".
+        Guarantee: upper bounds, entry by entry, but for the rounding of these sums.
         """
-        size = self._stage.size
-        into, shown = self._formed(sizes)
-        states = rounded[:size] + np.abs(self._gain) @ rounded[size:] + into
-        return states, np.abs(self._whitener) @ rounded[size:] + shown
+        stage, loop, gain, (missed, entering) = (
+            self._stage,
+            self._loop_sizes,
+            self._gain_sizes,
+            self._stage.unknown,
+        )
+        size, units = stage.size, stage.loop_units
+        A, C = stage.dense_sizes[:size], stage.dense_sizes[size:]
+        taken = sizes @ gain
+        plain = sizes @ loop
+        counted = (units * sizes) @ loop + sizes @ A + stage.column_units * (taken @ C) + plain
+        read = self._sizes @ np.column_stack([plain, counted])
+        reach = read[:, 0] + fine_gamma(read[:, 1])
+        off = loop @ (read[:, 1] + reach) + units * (loop @ reach) + A @ reach
+        found = fine_gamma(off + gain @ (C @ (stage.column_units * reach)))
+        drawn = stage.noise.whole
+        if drawn is None:
+            return np.asarray(found + missed * float(sizes @ self._lengths) * self._lengths + UNDERFLOWN)
+        rows = np.concatenate([sizes, taken])
+        noise = (
+            fine_gamma(2 * stage.count + 8) * (np.abs(drawn) @ rows)
+            + missed * float(rows @ entering) * entering
+        )
+        return np.asarray(found + noise[:size] + gain @ noise[size:] + UNDERFLOWN)
+
+    def _shown(self, sizes: np.ndarray) -> np.ndarray:
+        """|XΓᵀ|x for `sizes` x of states.
+
+        With α = |a|ᵀx, β = |X||Ŷ₂₁|x and ϱ = |X||R||X|ᵀα, forming a and K does no more than γ_m β + |W|α + γ_m ϱ.
+
+        Guarantee: upper bounds, entry by entry, but for the rounding of these sums.
+        """
+        size, units, (white, spread) = self._stage.size, fine_gamma(self._stage.count + 2), self._sums
+        crossed, X = np.abs(self._seen[:size]), np.abs(self._whitener)
+        beta = X @ (sizes @ crossed)
+        # |a| as it is formed here and as the step has formed it are apart by 2γb.
+        alpha = sizes @ np.abs(self._seen[:size] @ self._whitener.T) + 2 * units * beta
+        apart = self._seen_apart(np.concatenate([sizes, sizes @ self._gain_sizes]))
+        return np.asarray(X @ apart + units * (beta + spread @ alpha) + white @ alpha)
+
+    def _seen_apart(self, rows: np.ndarray) -> np.ndarray:
+        """What rows of Ŷ that are seen may be off by times sizes of all rows.
+
+            (k_i + k_j + 8)u(|B||Z||B|ᵀ)_ij + 6u|N̂_ij| + e v_iv_j,     k_i the entries of row i of B = [A; C]
+
+        Guarantee: upper bounds, but for the rounding of these sums.
+        """
+        stage, size, (missed, entering) = self._stage, self._stage.size, self._stage.unknown
+        units, sizes = stage.row_units, stage.dense_sizes
+        read = sizes[size:] @ (self._sizes @ np.column_stack([rows @ sizes, (units * rows) @ sizes]))
+        found = units[size:] * read[:, 0] + read[:, 1]
+        if stage.noise.whole is not None:
+            found += 6 * (np.abs(stage.noise.whole[size:]) @ rows)
+        return np.asarray(fine_gamma(found) + missed * float(rows @ entering) * entering[size:] + UNDERFLOWN)
 
     @cached_property
     def _sizes(self) -> np.ndarray:
-        """|held|."""
+        """|Z|."""
         return np.asarray(np.abs(self._held))
 
-    def _rounded(self, rows: np.ndarray) -> np.ndarray:
-        """What Y may be off from Ŷ by times sizes of rows, in one column or more.
-
-            ((k_i + k_j + 8)u(|B||held||B|ᵀ)_ij + 6u|N̂_ij| + e v_iv_j) · rows
-
-        Guarantee: upper bounds, but for the rounding of these sums.
-        """
-        stage, drawn = self._stage, self._stage.noise.whole
-        sizes, units = stage.dense_sizes, stage.row_units
-        flat = rows.reshape(len(rows), -1)
-        both = np.hstack([flat, units[:, None] * flat])
-        once, counted = np.hsplit(sizes @ (self._sizes @ (sizes.T @ both)), 2)
-        found = units[:, None] * once + counted
-        if drawn is not None:
-            found += 6 * (np.abs(drawn) @ flat)
-        missed, entering = stage.unknown
-        found = fine_gamma(found) + missed * np.outer(entering, entering @ flat) + UNDERFLOWN
-        return np.asarray(found.reshape(rows.shape))
-
-    def _formed(self, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What forming a, K and P' of Ŷ does to |Δ|x and to |XΓᵀ|x, for `sizes` x of states.
-
-        With b = |Ŷ₁₂||X|ᵀ, α = |a|ᵀx, β = bᵀx, S = |X||R||X|ᵀ and ϱ = Sα,
-
-            |XΓᵀ|x ≤ γβ + |W|α + γϱ = σ,
-            |Δ|x ≤ γ(bα + |a|β) + |a|(|W| + γ + 2u)α + γ|a|S(σ + γα) + γ(γb + |a||W| + γ|a|S)ϱ,     γ = γ_m.
-
-        Guarantee: upper bounds, but for the rounding of these sums.
-        Source: docs/proofs/programs.md, "Steps in plain floats".
-        """
-        size, units, white, spread = self._stage.size, fine_gamma(self._stage.count + 2), *self._sums
-        crossed, X = np.abs(self._seen[:size]), np.abs(self._whitener)
-        beta = X @ (crossed.T @ sizes)
-        alpha = np.abs(self._answer).T @ sizes + 2 * units * beta
-        turned = spread @ alpha
-        shown = units * (beta + turned) + white @ alpha
-        read = units * (beta + alpha + spread @ (shown + units * turned) + units * (spread @ turned))
-        read += white @ (alpha + units * turned)
-        # |a| as it was formed here and as the step formed it are apart by 2γb.
-        put = 2 * units * read + units * (alpha + units * turned)
-        return np.abs(self._answer) @ read + crossed @ (X.T @ put), shown
+    @cached_property
+    def _loop_sizes(self) -> np.ndarray:
+        """|Φ̂|."""
+        return np.asarray(np.abs(self.loop))
 
     @cached_property
-    def _answer(self) -> np.ndarray:
-        """Ŷ₁₂Xᵀ."""
-        return np.asarray(self._seen[: self._stage.size] @ self._whitener.T)
+    def _gain_sizes(self) -> np.ndarray:
+        """|K|."""
+        return np.asarray(np.abs(self._gain))
+
+    @cached_property
+    def _lengths(self) -> np.ndarray:
+        """The norms of the rows of Φ, from those of Φ̂ and of what it is off by.
+
+        Guarantee: upper bounds.
+        """
+        stage, size = self._stage, self._stage.size
+        off = 2 * stage.row_lengths[:size]
+        off += (stage.column_units.max(initial=0.0) + 1) * (self._gain_sizes @ stage.row_lengths[size:])
+        found = np.sqrt(np.einsum("ij,ij->i", self.loop, self.loop)) + fine_gamma(off)
+        return np.asarray(above(found))
 
     @cached_property
     def _sums(self) -> tuple[np.ndarray, np.ndarray]:
@@ -240,6 +256,17 @@ class Unsure:
         found = np.abs(X @ R @ X.T - np.eye(len(X)))
         found += fine_gamma(2 * len(X) + 4) * spread + UNDERFLOWN
         return found, spread
+
+
+def plain_loop(stage: Stage, K: np.ndarray) -> np.ndarray:
+    """Φ = A − K C in plain floats.
+
+    Guarantee: within u(|A| + |K||C|diag(c + 1) + |Φ|), entry by entry, c being the entries of a column of C.
+    """
+    size, both, wide = stage.size, stage.dense_both, stage.read_width
+    loop = both[:size].copy()
+    loop[:, :wide] -= K @ both[size:, :wide]
+    return loop
 
 
 def _answered(K: np.ndarray, X: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.defects import doubled_defect, plain_defect
+from sottovoce.filtering.defects import doubled_defect, plain_defect, plain_loop
 from sottovoce.filtering.doubled import (
     Doubled,
     Parts,
@@ -137,11 +137,8 @@ class Filtered:
 
     @cached_property
     def plain_loop(self) -> np.ndarray:
-        """Φ in plain floats: within (m + 4)u(|A| + |K||C|), entry by entry."""
-        size, both = self.stage.size, self.stage.dense_both
-        loop, wide = both[:size].copy(), self.stage.read_width
-        loop[:, :wide] -= self.gain @ both[size:, :wide]
-        return loop
+        """Φ in plain floats, with the guarantee of `defects.plain_loop`."""
+        return plain_loop(self.stage, self.gain) if self.unsure is None else self.unsure.loop
 
     def plainly_carried(self, rows: np.ndarray, out: np.ndarray) -> None:
         """O Φ for rows O, with `plain_loop`."""

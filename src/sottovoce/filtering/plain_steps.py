@@ -16,7 +16,7 @@ import numpy as np
 
 from sottovoce.filtering.defects import Unsure, doubled_defect
 from sottovoce.filtering.innovations import Filtered, inverse_root, run_over, settled_or
-from sottovoce.filtering.slabs import from_either_side, less_gram
+from sottovoce.filtering.slabs import from_either_side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,20 +49,29 @@ def _filtered(
 ) -> tuple[Filtered, np.ndarray]:
     """One step of the filter, and the next covariance: the `aim` where rows show no more of what it differs by.
 
-        Y = [A; C](P + injected)[A; C]ᵀ + noise,   a = Y₁₂Xᵀ,   K = aX,   P' = Y₁₁ − a aᵀ
+        Y₁₂ = A Z Cᵀ + B Dᵀ,  R = C Z Cᵀ + D Dᵀ,  K = Y₁₂XᵀX,  P' = Φ Z Φᵀ + (B − K D)(B − K D)ᵀ,  Φ = A − K C,
+
+    Z being P, or P + Q where noise is injected. Whatever K is, this P' is right for it, and Φ is small where A is not.
 
     Guarantee: plain floats; what they leave of the identities is bounded by `Unsure`.
+    Source: Bucy & Joseph, *Filtering for Stochastic Processes*, for this form of the covariance.
     """
-    size, both, injected = stage.size, stage.dense_both, stage.noise.injected
+    size, both, injected, drawn = stage.size, stage.dense_both, stage.noise.injected, stage.noise.whole
     held = P if injected is None else P + np.asarray(injected.high)
-    seen = from_either_side(both, stage.slabs, held)
-    if stage.noise.whole is not None:
-        seen += stage.noise.whole
-    seen[size:, size:] = (seen[size:, size:] + seen[size:, size:].T) / 2
-    X = inverse_root(seen[size:, size:])
-    answer = seen[:size, size:] @ X.T
-    K = answer @ X
-    following = less_gram(seen[:size, :size], answer)
+    C = both[size:, : stage.read_width]
+    moved = C @ held[: stage.read_width]
+    seen = np.vstack([both[:size] @ moved.T, moved[:, : stage.read_width] @ C.T])
+    if drawn is not None:
+        seen += drawn[:, size:]
+    seen[size:] = (seen[size:] + seen[size:].T) / 2
+    X = inverse_root(seen[size:])
+    K = (seen[:size] @ X.T) @ X
+    unsure = Unsure(stage, held, seen, K, X)
+    following = from_either_side(unsure.loop, stage.loop_slabs, held)
+    if drawn is not None:
+        taken = drawn[:size] - K @ drawn[size:]
+        taken = taken[:, :size] - taken[:, size:] @ K.T
+        following += (taken + taken.T) / 2
     settled = settled_or(stage, P, following, aim, settled_at * (LOOSER if aim is P else 1))
     if settled is aim and _shown_apart(stage, X, following, settled) > settled_at:
         settled = following
@@ -71,7 +80,6 @@ def _filtered(
         # Steps that are taken for good are worth a closer look, and so are small ones.
         defect = doubled_defect(stage, P, K, X, settled)
         return Filtered(stage=stage, gain=K, whitener=X, defect=defect, variances=variances), settled
-    unsure = Unsure(stage, held, seen[:, size:].copy(), K, X)
     nothing = np.zeros((size + stage.count, 0))
     return Filtered(
         stage=stage, gain=K, whitener=X, defect=nothing, unsure=unsure, variances=variances

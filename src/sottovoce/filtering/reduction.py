@@ -30,13 +30,14 @@ from sottovoce.filtering.backward import backward
 from sottovoce.filtering.doubled import Doubled, gram
 from sottovoce.filtering.growth import growth
 from sottovoce.filtering.lifted import followed_beyond, lifted_basis
+from sottovoce.filtering.rational_rows import float_row
 from sottovoce.filtering.response import (
     BASIS_BYTES,
     REDUCTION_GOAL,
     REDUCTION_GOAL_PER_ROUND,
 )
 from sottovoce.filtering.rounding import fine_gamma, power_sum
-from sottovoce.filtering.stages import Noise, Stage, float_row
+from sottovoce.filtering.stages import Noise, Stage
 from sottovoce.krylov import (
     gram_in_blocks,
     krylov_bases,

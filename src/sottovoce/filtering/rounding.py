@@ -33,7 +33,6 @@ __all__ = [
     "SKEWED",
     "SMALLEST",
     "UNDERFLOWN",
-    "WHITE",
     "Step",
     "eigenvalue_ends",
     "fine_gamma",
@@ -60,8 +59,6 @@ LEAST_EXPONENT, UNDERFLOWN = -400, 1e-290
 # Needed by the same products: smaller entries of a program, and those larger than its inverse, are refused, so that
 # nothing underflows unseen.
 SMALLEST = 1e-100
-# Needed by steps in plain floats (docs/proofs/programs.md): of an X that whitens less well nothing is said.
-WHITE = 1e-3
 # Needed by forms in blocks (docs/proofs/blocks.md): beyond this V is not known to be as good as orthonormal.
 SKEWED = 1e-3
 # Needed by states of blocks (docs/proofs/blocks.md): room for the few roundings of a factor that is followed by itself.

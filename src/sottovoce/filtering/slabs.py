@@ -10,21 +10,11 @@ Speed alone: the products are what they are, rounding apart.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = [
-    "Slabs",
-    "columns_of",
-    "from_either_side",
-    "less_gram",
-    "slabs_of",
-    "times_columns",
-]
+__all__ = ["Slabs", "columns_of", "from_either_side", "slabs_of", "times_columns"]
 
 # For some rows where they begin and end, and the column from which on all of them are 0.
 Slabs: TypeAlias = "tuple[tuple[int, int, int], ...]"
@@ -44,55 +34,45 @@ def slabs_of(matrix: np.ndarray) -> Slabs:
     height, width = matrix.shape
     used = matrix != 0
     ends = np.where(used.any(axis=1), width - np.argmax(used[:, ::-1], axis=1), 0)
-    found = tuple((begin, end, int(ends[begin:end].max())) for begin, end in _ranges(height))
+    edges = np.linspace(0, height, PARTS + 1).astype(int)
+    found = tuple(
+        (int(begin), int(end), int(ends[begin:end].max())) for begin, end in pairwise(edges) if end > begin
+    )
     kept = sum((end - begin) * wide for begin, end, wide in found)
     return found if kept <= (1 - WORTH) * height * width else ((0, height, width),)
+
+
+def _rows_times(matrix: np.ndarray, slabs: Slabs, right: np.ndarray) -> np.ndarray:
+    """The matrix of these slabs times another.
+
+    A slab is a range of rows that have entries in their first columns only; the zeros behind them are not multiplied.
+
+    Guarantee: the product in floats; leaving zeros out changes no sum but for its order.
+    """
+    if len(slabs) == 1:
+        return np.asarray(matrix @ right)
+    found = np.empty((len(matrix), right.shape[1]))
+    for begin, end, wide in slabs:
+        np.matmul(matrix[begin:end, :wide], right[:wide], out=found[begin:end])
+    return found
 
 
 def from_either_side(matrix: np.ndarray, slabs: Slabs, middle: np.ndarray) -> np.ndarray:
     """B Z Bᵀ for B of these slabs and a symmetric Z, symmetric to the bit.
 
-    What is below the diagonal is formed and stands above it, too; what is formed twice is its mean. A slab is a range
-    of rows that have entries in their first columns only; the zeros behind them are not multiplied.
+    What is below the diagonal is formed and stands above it, too; what is formed twice is its mean.
 
     Guarantee: the product in floats, each entry a sum of as many products as B Z Bᵀ has, and symmetric to the bit.
     """
-    left, found = np.empty((len(matrix), len(middle))), np.empty((len(matrix), len(matrix)))
-    for begin, end, wide in slabs:
-        np.matmul(matrix[begin:end, :wide], middle[:wide], out=left[begin:end])
+    left = _rows_times(matrix, slabs, middle)
+    found = np.empty((len(matrix), len(matrix)))
     for begin, end, wide in slabs:
         np.matmul(left[begin:, :wide], matrix[begin:end, :wide].T, out=found[begin:, begin:end])
-    _mirror(found, [(begin, end) for begin, end, _ in slabs])
-    return found
-
-
-def less_gram(matrix: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """S − a aᵀ for a symmetric S, symmetric to the bit.
-
-    Guarantee: in floats, each entry a sum of as many products as a has columns, a difference and a mean.
-    """
-    found, ranges = np.empty(matrix.shape), _ranges(len(matrix))
-    for begin, end in ranges:
-        part = found[begin:, begin:end]
-        np.matmul(factor[begin:], factor[begin:end].T, out=part)
-        np.subtract(matrix[begin:, begin:end], part, out=part)
-    _mirror(found, ranges)
-    return found
-
-
-def _ranges(count: int) -> list[tuple[int, int]]:
-    """So many rows in some parts."""
-    edges = np.linspace(0, count, PARTS + 1).astype(int).tolist()
-    return [(begin, end) for begin, end in pairwise(edges) if end > begin]
-
-
-def _mirror(matrix: np.ndarray, ranges: Sequence[tuple[int, int]]) -> None:
-    """Make a matrix symmetric to the bit that is known below the diagonal, and in the squares on it."""
-    for begin, end in ranges:
-        square = matrix[begin:end, begin:end]
+        square = found[begin:end, begin:end]
         square += square.T.copy()
         square *= 0.5
-        matrix[begin:end, end:] = matrix[end:, begin:end].T
+        found[begin:end, end:] = found[end:, begin:end].T
+    return found
 
 
 def columns_of(slabs: Slabs, count: int) -> Slabs:
@@ -112,7 +92,7 @@ def columns_of(slabs: Slabs, count: int) -> Slabs:
 def times_columns(left: np.ndarray, matrix: np.ndarray, columns: Slabs, out: np.ndarray) -> None:
     """A matrix times that of these columns, into `out`.
 
-    Guarantee: as for `from_either_side`: entries above the first row of a column are 0 and are not multiplied.
+    Guarantee: as for `_rows_times`: entries above the first row of a column are 0 and are not multiplied.
     """
     if len(columns) == 1:
         np.matmul(left, matrix, out=out)

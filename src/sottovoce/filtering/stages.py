@@ -23,23 +23,23 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from sottovoce.errors import NotCertified
-from sottovoce.filtering.doubled import Doubled, Parts, from_left, from_right, product, sparse_rows
-from sottovoce.filtering.rounding import SMALLEST, fine_gamma
+from sottovoce.filtering.doubled import Doubled, Parts, from_left, from_right, product
+from sottovoce.filtering.rational_rows import rational_matrix
+from sottovoce.filtering.rounding import fine_gamma
 from sottovoce.filtering.slabs import Slabs, columns_of, slabs_of
 from sottovoce.filtering.windows import windowed_noise
 from sottovoce.protocols import GIVEN, STATE
 from sottovoce.rounding import above
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scipy.sparse import csr_array
 
     from sottovoce.filtering.decorrelation import SeenRound, SeenView
     from sottovoce.protocols import Form
 
-__all__ = ["Noise", "Stage", "float_row", "near_float", "stage_of", "stages_of"]
+__all__ = ["Noise", "Stage", "stage_of", "stages_of"]
 
 # Speed alone: sparse products pay from this size and below this share of entries.
 SMALL, SPARSE = 64, 0.2
@@ -159,6 +159,21 @@ class Stage:
         sizes = self.dense_sizes
         read = sizes[self.size :].any(axis=0)
         return np.asarray(np.where(read, self.size, np.count_nonzero(sizes[: self.size], axis=0)))
+
+    @cached_property
+    def loop_units(self) -> np.ndarray:
+        """k_i + 4, k_i being how many entries row i of A − K C has at most, whatever K is.
+
+        Guarantee: upper bounds; shape (states,).
+        """
+        sizes = self.dense_sizes
+        used = (sizes[: self.size] != 0) | sizes[self.size :].any(axis=0)
+        return np.asarray(np.count_nonzero(used, axis=1) + 4.0)
+
+    @cached_property
+    def column_units(self) -> np.ndarray:
+        """Roundings of an entry of K C, and of C: c + 1, c being the entries of a column of C."""
+        return np.asarray(np.count_nonzero(self.dense_both[self.size :], axis=0) + 1.0)
 
     @cached_property
     def read_width(self) -> int:
@@ -392,8 +407,8 @@ def stage_of(
     def stands(key: int) -> int | None:
         return places[key - STATE] if STATE <= key < GIVEN else None
 
-    transition, read = _matrix(kept, size, stands), _matrix(rows, size, stands)
-    drawn = _matrix([*kept, *rows], len(draws), lambda key: column.get(key) if key < STATE else None)
+    transition, read = rational_matrix(kept, size, stands), rational_matrix(rows, size, stands)
+    drawn = rational_matrix([*kept, *rows], len(draws), lambda key: column.get(key) if key < STATE else None)
     lows = [each.low for each in (transition, read) if each.low is not None]
     return Stage(
         transition=_compact(transition.high),
@@ -401,7 +416,8 @@ def stage_of(
         lows=(lows[0], lows[1]),
         noise=_noise(drawn, size),
         entering=tuple(
-            _matrix([*(nothing if a else kept), *rows], n, _contributed_later(a, n)) for a in range(reach)
+            rational_matrix([*(nothing if a else kept), *rows], n, _contributed_later(a, n))
+            for a in range(reach)
         ),
     )
 
@@ -423,51 +439,6 @@ def _noise(drawn: Doubled, size: int) -> Noise:
     return Noise(
         process=whole[:size, :size], shared=whole[:size, size:], seen=whole[size:, size:], drawn=found
     )
-
-
-def float_row(form: Form, scale: int) -> dict[int, float]:
-    """A form over a scale, each number rounded once."""
-    return {key: near_float(x, scale) for key, x in form.items()}
-
-
-def near_float(numerator: int, denominator: int) -> float:
-    """A quotient of whole numbers, rounded once; one whose square could leave the range of floats is refused."""
-    try:
-        value = numerator / denominator
-    except OverflowError:
-        value = float("inf")
-    if numerator and not SMALLEST < abs(value) < 1 / SMALLEST:
-        raise NotCertified(
-            f"this program makes numbers that floats do not hold, beyond {SMALLEST} or {1 / SMALLEST} (take fewer "
-            "rounds, or levels and coefficients of less different sizes)"
-        )
-    return value
-
-
-def _matrix(rows: Iterable[tuple[Form, int]], width: int, place: Callable[[int], int | None]) -> Doubled:
-    """Rows of forms over their scales as a sparse matrix, with what floats leave out of it."""
-    ends, columns, values, lows = [0], list[int](), list[float](), list[float]()
-    # Speed alone: few numbers differ.
-    known: dict[tuple[int, int], tuple[float, float]] = {}
-    for form, scale in rows:
-        for key, x in form.items():
-            column = place(key)
-            if column is None:
-                continue
-            if (parts := known.get((x, scale))) is None:
-                value = near_float(x, scale)
-                parts = known[x, scale] = value, _left_out(x, scale, value)
-            columns.append(column)
-            values.append(parts[0])
-            lows.append(parts[1])
-        ends.append(len(columns))
-    return sparse_rows(values, lows, columns, ends, width)
-
-
-def _left_out(numerator: int, denominator: int, value: float) -> float:
-    """A quotient less a float, rounded once: the difference is formed in whole numbers."""
-    above, below = value.as_integer_ratio()
-    return (numerator * below - above * denominator) / (denominator * below)
 
 
 def _stack(parts: tuple[np.ndarray | csr_array, np.ndarray | csr_array]) -> np.ndarray | csr_array:
