@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from flint import fmpq, fmpq_mat
-from mpmath import mp
+from flint import arb_mat, ctx, fmpq, fmpq_mat
+from scipy import linalg
 from tests.filtering.test_innovations import (
     ENCODED,
     PROTOCOLS,
@@ -73,23 +73,29 @@ def most_of(measured: list[tuple[float, float]]) -> float:
     return min(allowed / max(error, 1e-300) for error, allowed in measured)
 
 
-@pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
+def in_norm_and_energy(
+    response: BlockResponse, protocol: Protocol, view: View
+) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """What `measured_by` says of contributions that are bounded in every round, and of those bounded in all."""
+    for kind, energy in (("norms", False), ("energy", True)):
+        yield kind, measured_by(response, protocol, view, energy=energy)
+
+
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
 def test_allowances_hold_and_are_not_a_thousand_times_too_large(
-    protocol: Protocol, view: View, energy: bool, monkeypatch: pytest.MonkeyPatch
+    protocol: Protocol, view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Gains that are kept cost more than rounding, and are a matter of their own.
     monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
-    measured = measured_by(in_blocks(protocol, view, "filter"), protocol, view, energy=energy)
-    assert most_of(measured) < 1000
+    for kind, measured in in_norm_and_energy(in_blocks(protocol, view, "filter"), protocol, view):
+        assert most_of(measured) < 1000, kind
 
 
-@pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
 def test_allowances_of_long_blocks(
-    protocol: Protocol, view: View, energy: bool, monkeypatch: pytest.MonkeyPatch
+    protocol: Protocol, view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows are bounded before they are known: where registers cancel sizes add up, and three have 3400 times.
 
@@ -97,38 +103,37 @@ def test_allowances_of_long_blocks(
     """
     monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
     monkeypatch.setattr(block_rounding, "SHORT", 0)
-    measured = measured_by(in_blocks(protocol, view, "filter"), protocol, view, energy=energy)
-    assert most_of(measured) < {1: 1000, 2: 2000, 3: 5000}[len(protocol.programs[0].keeps)]
+    most = {1: 1000, 2: 2000, 3: 5000}[len(protocol.programs[0].keeps)]
+    for kind, measured in in_norm_and_energy(in_blocks(protocol, view, "filter"), protocol, view):
+        assert most_of(measured) < most, kind
 
 
-@pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
 def test_allowances_where_defects_are_not_measured(
-    protocol: Protocol, view: View, energy: bool, monkeypatch: pytest.MonkeyPatch
+    protocol: Protocol, view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So are defects: up to 1200 times for one register that is sent once, 24,000 times for three."""
     monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
     monkeypatch.setattr(plain_steps, "SMALL", 0)
     monkeypatch.setattr(block_rounding, "SHORT", 0)
-    measured = measured_by(in_blocks(protocol, view, "filter"), protocol, view, energy=energy)
     simple = protocol.name in {"gossip", "pairwise_noise", "clean_state"}
-    assert most_of(measured) < (1500 if simple else 30_000)
+    for kind, measured in in_norm_and_energy(in_blocks(protocol, view, "filter"), protocol, view):
+        assert most_of(measured) < (1500 if simple else 30_000), kind
 
 
 @EVERY_ENGINE
-@pytest.mark.parametrize("energy", [False, True], ids=["norms", "energy"])
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
 def test_allowances_hold_where_everything_is_done_in_floats(
-    protocol: Protocol, view: View, energy: bool, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    protocol: Protocol, view: View, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As in large networks.
     monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
     monkeypatch.setattr(plain_steps, "SMALL", 0)
     monkeypatch.setattr(block_rounding, "SHORT", 0)
-    measured = measured_by(in_blocks(protocol, view, engine), protocol, view, energy=energy)
-    assert all(error <= allowed < 1e-6 for error, allowed in measured)
+    for kind, measured in in_norm_and_energy(in_blocks(protocol, view, engine), protocol, view):
+        assert all(error <= allowed < 1e-6 for error, allowed in measured), kind
 
 
 @EVERY_ENGINE
@@ -176,7 +181,7 @@ def test_a_base_is_off_by_what_was_done_to_it() -> None:
     assert 2.0**-80 <= block_rounding._skew(base, 1.1) < 1.1 * 2.0**-80 + 1e-25
 
 
-@pytest.mark.parametrize("rounds", range(7, 13))
+@pytest.mark.parametrize("rounds", range(7, 10))
 @pytest.mark.parametrize(
     ("build", "words"),
     [
@@ -277,23 +282,31 @@ def test_states_are_no_longer_followed_in_full_where_gains_settle(monkeypatch: p
 
 
 def exact_defect(filtered: Filtered, P: np.ndarray, following: np.ndarray) -> np.ndarray:
-    """|G Y Gᵀ − diag(P', I)| in 128 bits."""
+    """|G Y Gᵀ − diag(P', I)|, in balls of 128 bits."""
     stage = filtered.stage
-    size, noise, both = stage.size, stage.noise, stage.dense_both
-    with mp.workprec(128):
-        matrices = both, P, filtered.gain, filtered.whitener, following
-        whole, covariance, gain, whitener, after = (mp.matrix(np.asarray(each).tolist()) for each in matrices)
+    noise, both = stage.noise, stage.dense_both
+    seen = np.eye(len(both) - stage.size)
+    aim = linalg.block_diag(following, seen)
+    answer = np.block(
+        [[np.eye(stage.size), -filtered.gain], [np.zeros((len(seen), stage.size)), filtered.whitener]]
+    )
+    with ctx.workprec(128):
+        whole, covariance = balls(both), balls(P)
         if stage.lows is not None:
-            whole = whole + mp.matrix(np.vstack([each.toarray() for each in stage.lows]).tolist())
+            whole = whole + balls(np.vstack([each.toarray() for each in stage.lows]))
         if noise.injected is not None:
-            covariance = covariance + mp.matrix(np.asarray(noise.injected.high).tolist())
-        made = whole * covariance * whole.T
+            covariance = covariance + balls(noise.injected.high)
+        made = whole * covariance * whole.transpose()
         if noise.drawn is not None:
             for part in (noise.drawn.high, noise.drawn.low):
-                made = made + mp.matrix(np.asarray(part).tolist())
-        answer, aim = mp.eye(len(both)), mp.eye(len(both))
-        answer[:size, size:], answer[size:, size:], aim[:size, :size] = -gain, whitener, after
-        return np.abs(np.array((answer * made * answer.T - aim).tolist(), dtype=np.float64))
+                made = made + balls(part)
+        off = balls(answer) * made * balls(answer).transpose() - balls(aim)
+        return np.array([[abs(float(x.mid())) for x in row] for row in off.tolist()])
+
+
+def balls(matrix: Any) -> arb_mat:
+    """Floats as they are."""
+    return arb_mat(np.asarray(matrix).tolist())
 
 
 @EVERY_ENGINE
@@ -345,10 +358,10 @@ def test_forms_that_floats_leave_open_are_made_closer() -> None:
 @pytest.mark.parametrize(
     "protocol",
     [
-        pairwise_noise(NETWORK, rounds=40, local=1, shared=2),
-        gossip(NETWORK, rounds=40, noise_levels=tuple(1 + k % 3 for k in range(24))),
-        gradient_tracking(NETWORK, rounds=40),
-        exact_diffusion(graphs.lazy_weights(NETWORK), rounds=40),
+        pairwise_noise(NETWORK, rounds=20, local=1, shared=2),
+        gossip(NETWORK, rounds=20, noise_levels=tuple(1 + k % 3 for k in range(24))),
+        gradient_tracking(NETWORK, rounds=20),
+        exact_diffusion(graphs.lazy_weights(NETWORK), rounds=20),
     ],
     ids=lambda protocol: protocol.name,
 )
