@@ -7,9 +7,9 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import mpmath
 import numpy as np
 import pytest
+from flint import arb, arb_mat, ctx
 
 from sottovoce import gossip, graphs
 from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
@@ -96,47 +96,52 @@ def test_far_targets_are_nearly_exact() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Exact:
-    """F of one target, one matrix for each row of the view, P̂, P̌, and ω, in the precision that is set."""
+    """F of one target, one matrix for each row of the view, P̂, P̌, and ω², in balls of the precision that is set."""
 
-    response: list[Any]
-    basis: Any
-    readers: Any
-    weight: Any
+    response: list[arb_mat]
+    basis: arb_mat
+    readers: arb_mat
+    weight_squared: arb
 
-    def norm(self, left: Any = 1, right: Any = 1) -> Any:
-        """The Frobenius norm of `left`·F·`right`."""
-        return mpmath.sqrt(sum(mpmath.mnorm(left * x * right, "f") ** 2 for x in self.response))
+    def squared(self, left: Any = 1, right: Any = 1) -> arb:
+        """The squared Frobenius norm of `left`·F·`right`."""
+        return sum((squares(left * x * right) for x in self.response), arb(0))
+
+
+def squares(matrix: arb_mat) -> arb:
+    """The squared Frobenius norm."""
+    return sum((x * x for x in matrix.entries()), arb(0))
+
+
+def balls(matrix: Any) -> arb_mat:
+    """Floats as they are."""
+    return arb_mat(np.asarray(matrix).tolist())
 
 
 def exact_response(response: FilteredResponse, edges: np.ndarray, b: np.ndarray) -> Exact:
-    """The model as stored, without rounding."""
-    A, C, source = (
-        mpmath.matrix(np.asarray(x).tolist()) for x in (dense_transition(response), response.rows, b)
-    )
+    """The model as stored, without rounding: what was contributed in each round is a column of the state."""
+    A, C = balls(dense_transition(response)), balls(response.rows)
     rounds, m = response.rounds, len(response.rows)
-    whiteners = [mpmath.matrix(response.whitener(t).tolist()) for t in range(rounds)]
-    gains = [mpmath.matrix(response.gains.gain[response.gains.at(t)].tolist()) for t in range(rounds)]
-    F = [mpmath.zeros(rounds, rounds) for _ in range(m)]
-    weight = mpmath.mpf(0)
-    for s in range(rounds):
-        state = source
-        for t in range(s, rounds):
-            weight += mpmath.norm(state) ** 2
-            shown = whiteners[t] * state
-            for p in range(len(shown)):
-                F[p][t, s] = shown[p]
-            state = A * (state - gains[t] * (C * state))
-    basis, readers = (mpmath.matrix(on_blocks(edges, degree).tolist()) for degree in (DEGREE, ROWS_DEGREE))
-    return Exact(response=F, basis=basis, readers=readers, weight=mpmath.sqrt(weight))
+    F = [arb_mat(rounds, rounds) for _ in range(m)]
+    states, weight = arb_mat(len(b), rounds), arb(0)
+    for t in range(rounds):
+        for i, x in enumerate(b.tolist()):
+            states[i, t] = x
+        weight += squares(states)
+        shown = balls(response.whitener(t)) * states
+        for p, s in itertools.product(range(shown.nrows()), range(t + 1)):
+            F[p][t, s] = shown[p, s]
+        states = A * (states - balls(response.gains.gain[response.gains.at(t)]) * (C * states))
+    basis, readers = (balls(on_blocks(edges, degree)) for degree in (DEGREE, ROWS_DEGREE))
+    return Exact(response=F, basis=basis, readers=readers, weight_squared=weight)
 
 
-def coarse_error(exact: Exact, coarse: np.ndarray) -> Any:
+def coarse_error(exact: Exact, coarse: np.ndarray) -> arb:
     """How far a computed P̌ᵀFP̂ is off, in Frobenius norm."""
-    m, total = len(exact.response), mpmath.mpf(0)
+    m, total = len(exact.response), arb(0)
     for p, x in enumerate(exact.response):
-        found = mpmath.matrix(coarse[p::m].tolist())
-        total += mpmath.mnorm(exact.readers.T * x * exact.basis - found, "f") ** 2
-    return mpmath.sqrt(total)
+        total += squares(exact.readers.transpose() * x * exact.basis - balls(coarse[p::m]))
+    return total.sqrt()
 
 
 CASES = [
@@ -149,14 +154,21 @@ CASES = [
 
 def shares_of_allowances(tables: ProjectionTables, exact: Exact, b: np.ndarray) -> list[float]:
     """The errors of `total`, `kept` and `coarse` for an input, as shares of what is allowed for."""
-    weight, total, kept = exact.weight, exact.norm(), exact.norm(right=exact.basis)
-    form = tables.forms_error * weight**2 + tables.sums_error * float(b @ b)
-    row = tables.rows_error * weight
+    total, kept = exact.squared(), exact.squared(right=exact.basis)
+    form = tables.forms_error * exact.weight_squared + tables.sums_error * float(b @ b)
+    row = tables.rows_error * exact.weight_squared.sqrt()
     return [
-        float(abs(b @ tables.total @ b - total**2) / form),
-        float(abs(b @ tables.kept @ b - kept**2) / (form + 2 * kept * row + row**2)),
+        float(abs(float(b @ tables.total @ b) - total) / form),
+        float(abs(float(b @ tables.kept @ b) - kept) / (form + 2 * kept.sqrt() * row + row**2)),
         float(coarse_error(exact, tables.coarse @ b) / row),
     ]
+
+
+def skew_of(basis: arb_mat) -> arb:
+    """The largest sum of sizes in a column of P̂ᵀP̂ − I."""
+    count = basis.ncols()
+    off = (basis.transpose() * basis - balls(np.eye(count))).tolist()
+    return max(sum((abs(row[j]) for row in off), arb(0)) for j in range(count))
 
 
 def test_the_allowances_for_rounding_hold_against_100_bits_and_are_not_a_thousand_times_too_large() -> None:
@@ -166,51 +178,59 @@ def test_the_allowances_for_rounding_hold_against_100_bits_and_are_not_a_thousan
         tables = projection_tables(response, blocks=3)
         for position in range(4):
             b = response.source(position)
-            with mpmath.workprec(100):
+            case, found = (graph, view, rounds, position), float(b @ tables.states @ b)
+            with ctx.workprec(100):
                 exact = exact_response(response, tables.edges, b)
-                skew = max(
-                    mpmath.mnorm(basis.T * basis - mpmath.eye(basis.cols), 1)
-                    for basis in (exact.basis, exact.readers)
-                )
                 shares.append(shares_of_allowances(tables, exact, b))
-            assert exact.weight**2 <= b @ tables.states @ b <= exact.weight**2 * (1 + 1e-9)
-            assert skew <= tables.skew
+                assert exact.weight_squared <= found <= exact.weight_squared * (1 + 1e-9), case
+                for basis in (exact.basis, exact.readers):
+                    assert skew_of(basis) <= tables.skew, case
     assert np.max(shares) <= 1
     assert (np.max(shares, axis=0) >= 1e-3).all()
 
 
-def orthonormal(basis: Any, edges: np.ndarray) -> Any:
+def orthonormal(basis: arb_mat, edges: np.ndarray) -> arb_mat:
     """An orthonormal basis of the same range, block by block."""
-    degree = basis.cols // (len(edges) - 1)
-    P = mpmath.zeros(basis.rows, basis.cols)
+    degree = basis.ncols() // (len(edges) - 1)
+    P = arb_mat(basis.nrows(), basis.ncols())
     for i, (begin, end) in enumerate(itertools.pairwise(edges.tolist())):
-        columns = slice(degree * i, degree * (i + 1))
-        P[begin:end, columns] = mpmath.qr(basis[begin:end, columns], mode="skinny")[0]
+        taken: list[arb_mat] = []
+        for column in range(degree * i, degree * (i + 1)):
+            rest = arb_mat([[basis[t, column]] for t in range(begin, end)])
+            for other in taken:
+                rest = rest - other * (other.transpose() * rest)
+            taken.append(rest / squares(rest).sqrt())
+            for t in range(begin, end):
+                P[t, column] = taken[-1][t - begin, 0]
     return P
 
 
-def exact_bound(exact: Exact, tables: ProjectionTables) -> Any:
+def exact_bound(exact: Exact, tables: ProjectionTables) -> arb:
     """What `projection_bound` bounds Δ² by, with an orthonormal basis."""
     P = orthonormal(exact.basis, tables.edges)
-    total, kept, inner = exact.norm(), exact.norm(right=P), exact.norm(P.T, P)
-    form = sum(((P.T * x * P).T * (P.T * x * P) for x in exact.response), start=mpmath.zeros(P.cols, P.cols))
+    total, kept, inner = exact.squared(), exact.squared(right=P), exact.squared(P.transpose(), P)
+    form = arb_mat(P.ncols(), P.ncols())
+    for x in exact.response:
+        seen = P.transpose() * x * P
+        form = form + seen.transpose() * seen
     lengths, count = np.diff(tables.edges).tolist(), len(tables.edges) - 1
-    places = [slice(DEGREE * i, DEGREE * (i + 1)) for i in range(count)]
+    places = [range(DEGREE * i, DEGREE * (i + 1)) for i in range(count)]
     levels = [
         sum(
-            mpmath.sqrt(lengths[i] * lengths[j]) * mpmath.mnorm(form[places[i], places[j]], "f")
+            arb(lengths[i] * lengths[j]).sqrt()
+            * sum(form[k, l] ** 2 for k, l in itertools.product(places[i], places[j])).sqrt()
             for j in range(count)
         )
-        + (kept**2 - inner**2) * lengths[i]
+        + (kept - inner) * lengths[i]
         for i in range(count)
     ]
-    rests = [(total**2 - kept**2) * length for length in lengths]
+    rests = [(total - kept) * length for length in lengths]
     return min(
         sum(
-            max((1 + share) * level, (1 + 1 / share) * rest)
+            ((1 + share) * level).max((1 + 1 / share) * rest)
             for level, rest in zip(levels, rests, strict=True)
         )
-        for share in SHARES.tolist()
+        for share in map(arb, SHARES.tolist())
     )
 
 
@@ -219,6 +239,6 @@ def test_the_bound_is_what_it_says_from_above(graph: str, view: View) -> None:
     _, response = response_of(graph, view, rounds=24)
     tables = projection_tables(response, blocks=4)
     for position, bound in enumerate(projection_bound(tables, response.columns(np.arange(4)))):
-        with mpmath.workprec(100):
+        with ctx.workprec(100):
             exact = exact_bound(exact_response(response, tables.edges, response.source(position)), tables)
-        assert exact <= bound <= exact * (1 + 1e-9)
+            assert exact <= float(bound) <= exact * (1 + 1e-9), position
