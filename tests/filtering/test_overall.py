@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from mpmath import mp
+from flint import arb_mat, ctx
+from scipy import linalg
 
 from sottovoce import View, gossip, sensitivity
 from sottovoce.filtering import ProgramResponse, program_forms, program_response
@@ -43,24 +44,33 @@ def found(protocol: Protocol) -> tuple[ProgramResponse, Overall]:
 def covariance(response: ProgramResponse) -> np.ndarray:
     """The covariance of ν: what the noise that is injected in each round makes of it, followed in 128 bits."""
     rounds = []
-    with mp.workprec(128):
+    with ctx.workprec(128):
         for step in response.steps:
             parts = (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
-            A, C, K, X = (mp.matrix(np.asarray(part).tolist()) for part in parts)
+            A, C, K, X = map(exactly, parts)
             assert step.stage.noise.injected is not None
-            rounds.append((A - K * C, X * C, mp.matrix(np.asarray(step.stage.noise.injected.high).tolist())))
-        total = mp.zeros(int(response.starts[-1]))
+            rounds.append((A - K * C, X * C, exactly(step.stage.noise.injected.high)))
+        count = int(response.starts[-1])
+        total = exactly(-np.eye(count))
         for s, (_, _, noise) in enumerate(rounds):
-            rows, moved = mp.zeros(total.rows, noise.rows), mp.eye(noise.rows)
-            for t in range(s, len(rounds)):
-                loop, read, _ = rounds[t]
-                shown = read * moved
-                for i in range(shown.rows):
-                    for j in range(shown.cols):
-                        rows[int(response.starts[t]) + i, j] = shown[i, j]
+            shown, moved = [], exactly(np.eye(noise.nrows()))
+            for loop, read, _ in rounds[s:]:
+                shown += (read * moved).tolist()
                 moved = loop * moved
-            total += rows * noise * rows.T
-        return np.array((total - mp.eye(total.rows)).tolist(), dtype=np.float64)
+            before = [[0] * noise.nrows()] * (count - len(shown))
+            rows = arb_mat(before + shown)
+            total = total + rows * noise * rows.transpose()
+        return floats(total)
+
+
+def exactly(matrix: np.ndarray) -> arb_mat:
+    """Floats as they are."""
+    return arb_mat(np.asarray(matrix).tolist())
+
+
+def floats(matrix: arb_mat) -> np.ndarray:
+    """The nearest floats."""
+    return np.array([[float(x) for x in row] for row in matrix.tolist()])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS[::3], ids=lambda each: each.name)
@@ -83,16 +93,16 @@ def test_norms_are_not_far_from_what_rows_say(protocol: Protocol) -> None:
 def test_floats_follow_a_stream_within_the_allowance() -> None:
     response, bounds = found(PROTOCOLS[3])
     state, off = np.zeros(response.steps[0].stage.size), 0.0
-    with mp.workprec(128):
-        exact = mp.matrix(len(state), 1)
+    with ctx.workprec(128):
+        exact = arb_mat(len(state), 1)
         for step in response.steps:
             parts = (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
-            A, C, K, X = (mp.matrix(np.asarray(part).tolist()) for part in parts)
+            A, C, K, X = map(exactly, parts)
             assert step.stage.given is not None
-            source = step.stage.given[:, 1]
-            state, exact = state + source, exact + mp.matrix(source.tolist())
+            source = step.stage.given[:, [1]]
+            state, exact = state + source[:, 0], exact + exactly(source)
             shown = step.filtered.whitener @ step.stage.rows @ state
-            off += sum(float(x - y) ** 2 for x, y in zip(shown, X * C * exact, strict=True))
+            off += float(np.linalg.norm(floats(exactly(shown[:, None]) - X * C * exact)) ** 2)
             state = step.stage.transition @ state - step.filtered.gain @ (step.stage.rows @ state)
             exact = A * exact - K * (C * exact)
     assert 0 < np.sqrt(off) <= bounds.plainly * np.sqrt(ROUNDS) < 1e5 * np.sqrt(off)
@@ -151,10 +161,6 @@ def test_what_a_space_leaves_out_echoes_no_louder_than_open_loop_says(protocol: 
     assert np.linalg.norm(seen, 2) <= allowed
 
 
-def exactly(matrix: np.ndarray) -> mp.matrix:
-    return mp.matrix(np.asarray(matrix).tolist())
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.name)
 def test_defects_in_plain_floats_hold_in_128_bits(protocol: Protocol) -> None:
     response, _ = found(protocol)
@@ -169,16 +175,13 @@ def test_defects_in_plain_floats_hold_in_128_bits(protocol: Protocol) -> None:
     # What a Gram matrix may be off by is a matter of its own.
     noise = replace(stage.noise, injected=Doubled(high=stage.injected.high))
     bound = plain_defect(replace(stage, noise=noise), held, seen, K, X, following)
-    with mp.workprec(128):
-        both = exactly(stage.dense_both)
-        whole = both * (exactly(P) + exactly(stage.injected.high)) * both.T
-        answer = mp.eye(stage.size + m)
-        answer[: stage.size, stage.size :] = -exactly(K)
-        answer[stage.size :, stage.size :] = exactly(X)
-        aim = mp.eye(stage.size + m)
-        aim[: stage.size, : stage.size] = exactly(following)
-        off = answer * whole * answer.T - aim
-        true = np.abs(np.array(off.tolist(), dtype=np.float64))
+    answer = np.eye(stage.size + m)
+    answer[: stage.size, stage.size :], answer[stage.size :, stage.size :] = -K, X
+    with ctx.workprec(128):
+        both, after = exactly(stage.dense_both), exactly(answer)
+        whole = both * (exactly(P) + exactly(stage.injected.high)) * both.transpose()
+        off = after * whole * after.transpose() - exactly(linalg.block_diag(following, np.eye(m)))
+        true = np.abs(floats(off))
     assert (true <= bound).all()
     assert np.linalg.norm(bound, 2) < 1000 * np.linalg.norm(true, 2)
 
@@ -187,7 +190,7 @@ def test_defects_in_plain_floats_hold_in_128_bits(protocol: Protocol) -> None:
 def test_states_from_noise_hold_in_128_bits(protocol: Protocol) -> None:
     response, _ = found(protocol)
     size = response.steps[0].stage.size
-    with mp.workprec(128):
+    with ctx.workprec(128):
         # One column a disturbance, and one a contribution of node 1 or 7.
         disturbed, contributed = np.zeros((size, 0)), [np.zeros((size, 0)) for _ in range(2)]
         for step in response.steps:
@@ -201,9 +204,8 @@ def test_states_from_noise_hold_in_128_bits(protocol: Protocol) -> None:
             loop = exactly(step.stage.transition) - exactly(step.filtered.gain) * exactly(step.stage.rows)
             given = step.stage.inputs_given[:, [1, 7]]
 
-            def after(columns: np.ndarray, loop: mp.matrix = loop) -> np.ndarray:
-                moved = loop * exactly(columns)
-                return np.array(moved.tolist(), dtype=np.float64).reshape(size, -1)
+            def after(columns: np.ndarray, loop: arb_mat = loop) -> np.ndarray:
+                return floats(loop * exactly(columns))
 
             contributed = [after(np.hstack([each, given[:, [k]]])) for k, each in enumerate(contributed)]
             disturbed = np.hstack([after(disturbed) if disturbed.size else disturbed, np.eye(size)])

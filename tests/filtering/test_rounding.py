@@ -9,6 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from flint import acb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import fft
@@ -101,12 +102,8 @@ def shares_of_transforms(points: int, units: bool) -> list[float]:
     for _ in range(3):
         given = rng.standard_normal(points)
         found = np.fft.fft(given), fft.fft(given), np.concatenate([np.fft.rfft(given), [0] * (points // 2)])
-        with mpmath.workprec(256):
-            roots = [mpmath.expjpi(mpmath.mpf(-2 * k) / points) for k in range(points)]
-            truth = [
-                mpmath.fsum(float(x) * roots[k * t % points] for t, x in enumerate(given))
-                for k in range(points)
-            ]
+        with ctx.workprec(256):
+            truth = acb.dft(given.tolist())
             for each, count in zip(found, (points, points, points // 2 + 1), strict=True):
                 errors = [float(abs(truth[k] - complex(each[k]))) for k in range(count)]
                 if units:
