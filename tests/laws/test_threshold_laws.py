@@ -38,15 +38,15 @@ PLACES: dict[str, tuple[GossipWeights, View, list[int]]] = {
     "slow, far": (two_cliques(6, 1e-3), View.secure_sum(1), [7]),
     "slow, near": (two_cliques(6, 1e-3), View.secure_sum(0), [6]),
     "slower": (two_cliques(4, 1e-6), View.secure_sum(1), [5]),
-    "ring": (metropolis_weights("ring:n=16"), View.single_node(0, own_noise="hidden"), [2]),
+    "ring": (metropolis_weights("ring:n=12"), View.single_node(0, own_noise="hidden"), [2]),
     "star": (metropolis_weights("star:n=8"), View.neighbourhood(1), [0]),
 }
 
 
-FEWER = 512
-"""Where forms are no longer written down here: what changes there is the same, and forms are 16 times as small.
+FEWER = 256
+"""Where forms are no longer written down here: what changes there is the same, and forms are 64 times as small.
 
-The ring has half as many nodes as one for 2048 rounds would, and so has come as far by then.
+The ring has a third as many nodes as one for 2048 rounds would, and so has come as far by then.
 """
 
 
@@ -120,8 +120,8 @@ def test_where_patterns_are_no_longer_gone_through(place: str) -> None:
 @pytest.mark.parametrize("place", ["slow, far", "slow, near", "slower"])
 @pytest.mark.usefixtures("early")
 def test_where_rounds_are_no_longer_all_followed(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(round_by_round, "MOST_FOLLOWED", 625)
-    before, after = (ends(place, 625 + k) for k in (0, 1))
+    monkeypatch.setattr(round_by_round, "MOST_FOLLOWED", 320)
+    before, after = (ends(place, 320 + k) for k in (0, 1))
     assert (after.squared_upper <= 1.01 * before.squared_upper + 1).all()
     assert (after.squared_lower >= 0.99 * before.squared_lower).all()
 
@@ -150,6 +150,6 @@ def test_tables_where_that_is_in_earnest() -> None:
 def test_tables_where_responses_are_no_longer_cut_into_blocks(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(at_once, "MOST_SMOOTH", 625)
-    before, after = (ends(place, 625 + k, effort="bulk") for k in (0, 1))
+    monkeypatch.setattr(at_once, "MOST_SMOOTH", 320)
+    before, after = (ends(place, 320 + k, effort="bulk") for k in (0, 1))
     moves_little(before, after, 0.2)
