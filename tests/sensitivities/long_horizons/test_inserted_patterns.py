@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tests.pairings import each_pair
 from tests.sensitivities.long_horizons.test_insertion import RANDOM, problem_of, response_of
 
 from sottovoce.graphs import metropolis_weights
@@ -50,9 +51,9 @@ def test_a_core_that_holds_all_patterns_has_their_maximum() -> None:
     assert replace(core, inserted=plan.width).left > core.left
 
 
-@pytest.mark.parametrize("rounds", [397, 400])
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("contribution", ["vector", "scalar"])
+@pytest.mark.parametrize(
+    ("family", "rounds", "contribution"), each_pair(FAMILIES, [397, 400], ["vector", "scalar"])
+)
 def test_no_pattern_of_all_rounds_exceeds_the_bound_and_the_witness_attains_its_value(
     family: str, rounds: int, contribution: str
 ) -> None:
@@ -66,6 +67,7 @@ def test_no_pattern_of_all_rounds_exceeds_the_bound_and_the_witness_attains_its_
     )
     (forms,) = replace(response, rounds=plan.short).forms(np.array([2, 11]))
     rng = np.random.default_rng(rounds)
+    others = [some_pattern(participation, rounds, rng) for _ in range(40)]
     for form in forms.matrices:
         M = plan.whole(form, plan.inserted)
         found, pattern = core.ends(form, problem)
@@ -75,8 +77,7 @@ def test_no_pattern_of_all_rounds_exceeds_the_bound_and_the_witness_attains_its_
         value = float(np.sum(stream * (M[np.ix_(pattern, pattern)] @ stream)))
         assert found.attained <= value * (1 + 1e-12)
         assert found.attained >= value * (1 - 1e-9)
-        for _ in range(40):
-            other = some_pattern(participation, rounds, rng)
+        for other in others:
             inner = M[np.ix_(other, other)]
             for signs in (np.ones(len(other)), rng.choice([-1.0, 1.0], len(other))):
                 assert float(signs @ inner @ signs) <= found.bound
