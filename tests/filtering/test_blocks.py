@@ -94,9 +94,7 @@ def test_allowances_hold_and_are_not_a_thousand_times_too_large(
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, *ENCODED], ids=lambda protocol: protocol.name)
-def test_allowances_of_long_blocks(
-    protocol: Protocol, view: View, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_allowances_of_long_blocks(protocol: Protocol, view: View, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are bounded before they are known: where registers cancel sizes add up, and three have 3400 times.
 
     Two have 950 times at most where products and sums are rounded together, and 1500 on processors that round each.

@@ -171,7 +171,9 @@ def wide_norm(matrix: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "view"), [(MISSED[0], View.neighbourhood(0)), (MISSED[1], View.secure_sum(0))], ids=["messages", "sums"]
+    ("protocol", "view"),
+    [(MISSED[0], View.neighbourhood(0)), (MISSED[1], View.secure_sum(0))],
+    ids=["messages", "sums"],
 )
 @pytest.mark.usefixtures("large")
 def test_noise_of_several_rounds_bounds_a_filter(protocol: Protocol, view: View) -> None:

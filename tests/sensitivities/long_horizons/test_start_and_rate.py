@@ -103,9 +103,7 @@ def test_the_stream_attains_the_lower_end(graph: str, view: str, contribution: C
 @PAIRS
 def test_signs_lie_below_vectors(graph: str, view: str) -> None:
     response, position = response_of(graph, view, 300, 1)
-    vectors, signs = (
-        solved(response, position, contribution) for contribution in CONTRIBUTIONS
-    )
+    vectors, signs = (solved(response, position, contribution) for contribution in CONTRIBUTIONS)
     assert signs.attained <= vectors.bound
     assert signs.bound == vectors.bound
     assert signs.signs is not None

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.linalg import toeplitz
+from tests.pairings import each_pair
 
 from sottovoce import gossip, graphs, sensitivity
 from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
@@ -145,11 +146,9 @@ def test_the_bound_is_what_it_says_from_above(graph: str, view: View) -> None:
         assert exact <= bound <= exact * (1 + 1e-9) + 1e-13
 
 
-@pytest.mark.parametrize("streams", [1, 3])
-@pytest.mark.parametrize("rounds", [66, 260])
-@pytest.mark.parametrize(("graph", "view"), CASES)
-def test_the_ends_enclose_what_streams_attain(graph: str, view: View, rounds: int, streams: int) -> None:
-    response = response_of(graph, view, rounds)
+@pytest.mark.parametrize(("case", "rounds", "streams"), each_pair(CASES, [66, 260], [1, 3]))
+def test_the_ends_enclose_what_streams_attain(case: tuple[str, View], rounds: int, streams: int) -> None:
+    response = response_of(*case, rounds)
     tables = projection_tables(response, blocks=8)
     details = detail_tables(response, tables.edges)
     assert details is not None
