@@ -24,6 +24,7 @@ is all there is to it; `sottovoce.verification.moves` builds F anew, in rational
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,6 +112,7 @@ class _Problem:
             raise NotCertified(
                 f"the inequality has {self.slack} unknowns; at most {MOST_UNKNOWNS} are solved for"
             )
+        self._kept: tuple[np.ndarray, list[np.ndarray] | None] | None = None
         self.constants: list[np.ndarray] = []
         self.places: list[np.ndarray] = []
         self.directions: list[np.ndarray] = []
@@ -197,9 +199,10 @@ class _Problem:
         """Newton steps for the least cost (with a gap), or for the least slack until it is below 0 (without)."""
         moving = np.arange(self.slack + (gap is None))
         nu = 0.1 * max(1.0, abs(self._cost(x, gap)))
+        barriers = self._derivatives(x)
         for _ in range(MOST_STEPS):
             # The barriers, and what the cost adds: 1/ν for the slack, or −n/(νκ²) and 2n/(νκ³) for n/κ.
-            gradient, hessian = self._derivatives(x)
+            gradient, hessian = (part.copy() for part in barriers)
             if gap is None:
                 gradient[self.slack] += 1 / nu
             else:
@@ -221,6 +224,7 @@ class _Problem:
             x = moved
             if gap is None and x[self.slack] < -1e-6:
                 break
+            barriers = self._derivatives(x)
         return x
 
     def _searched(
@@ -253,7 +257,12 @@ class _Problem:
         return np.tensordot(x[self.P[i] : self.P[i + 1]], _symmetric(q), 1)
 
     def _factors(self, x: np.ndarray) -> list[np.ndarray] | None:
-        """Cholesky factors of all matrices at x; None if one is not positive."""
+        """Cholesky factors of all matrices at x; None if one is not positive. Those of the last x are kept."""
+        if self._kept is None or not np.array_equal(self._kept[0], x):
+            self._kept = x.copy(), self._factored(x)
+        return self._kept[1]
+
+    def _factored(self, x: np.ndarray) -> list[np.ndarray] | None:
         if (x[self.positive] <= 0).any() or (self._rooms(x) <= 0).any():
             return None
         found = []
@@ -339,6 +348,7 @@ def _unseen(rows: tuple[ExactRow, ...], size: int) -> np.ndarray:
     return np.linalg.qr(basis)[0] if basis.shape[1] else basis
 
 
+@cache
 def _symmetric(q: int) -> np.ndarray:
     """An orthonormal basis of the symmetric matrices of size q, (q(q + 1)/2, q, q), for the product tr(E E′).
 
@@ -350,6 +360,7 @@ def _symmetric(q: int) -> np.ndarray:
     scale = np.where(first == second, 1.0, np.sqrt(0.5))
     basis[np.arange(first.size), first, second] = scale
     basis[np.arange(first.size), second, first] = scale
+    basis.setflags(write=False)
     return basis
 
 
