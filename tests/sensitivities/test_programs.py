@@ -189,12 +189,12 @@ def growing(factor: Any, *, noised: bool, rounds: int) -> Protocol:
 
 
 DIVERGING = [
-    growing(3, noised=False, rounds=400),
-    growing(3, noised=True, rounds=400),
+    growing(9, noised=False, rounds=200),
+    growing(9, noised=True, rounds=200),
     growing("1e80", noised=False, rounds=30),
     growing("1e80", noised=True, rounds=30),
-    momentum(RING, rounds=400, beta=3),
-    chebyshev(RING, rounds=120, steps=3, gamma=5),
+    momentum(RING, rounds=200, beta=9),
+    chebyshev(RING, rounds=60, steps=3, gamma=25),
     exact_diffusion(metropolis_weights("random-regular:n=16,d=8,seed=1"), rounds=200),
 ]
 

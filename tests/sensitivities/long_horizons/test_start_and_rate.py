@@ -65,14 +65,13 @@ def solved(
 
 
 @PAIRS
-@pytest.mark.parametrize("rounds", [30, 150])
-def test_the_ends_hold_what_the_explicit_form_says(graph: str, view: str, rounds: int) -> None:
-    protocol = gossip(GRAPHS[graph], rounds=rounds)
-    for target in (1, 9):
+def test_the_ends_hold_what_the_explicit_form_says(graph: str, view: str) -> None:
+    near = (list(GRAPHS).index(graph) + list(VIEWS).index(view)) % 2
+    for rounds, target in ((30, 1 if near else 9), (150, 9 if near else 1)):
         solution = solved(*response_of(graph, view, rounds, target), "vector")
-        explicit = sensitivity(protocol, VIEWS[view], [target])
-        assert solution.attained <= explicit.squared_upper[0]
-        assert explicit.squared_lower[0] <= solution.bound * (1 + 1e-9)
+        explicit = sensitivity(gossip(GRAPHS[graph], rounds=rounds), VIEWS[view], [target])
+        assert solution.attained <= explicit.squared_upper[0], (rounds, target)
+        assert explicit.squared_lower[0] <= solution.bound * (1 + 1e-9), (rounds, target)
 
 
 @PAIRS
