@@ -52,7 +52,12 @@ The ring has a third as many nodes as one for 2048 rounds would, and so has come
 
 @pytest.fixture
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the change from forms to long horizons come at `FEWER` rounds, wherever the package asks."""
+    """Lets the change from forms to long horizons come early."""
+    write_fewer(monkeypatch)
+
+
+def write_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the change from forms to long horizons come at `FEWER` rounds, wherever the package asks."""
     holders = [
         module
         for name, module in sys.modules.items()

@@ -218,7 +218,7 @@ def exact_bound(exact: Exact, tables: ProjectionTables) -> arb:
     levels = [
         sum(
             arb(lengths[i] * lengths[j]).sqrt()
-            * sum(form[k, l] ** 2 for k, l in itertools.product(places[i], places[j])).sqrt()
+            * sum(form[pair] ** 2 for pair in itertools.product(places[i], places[j])).sqrt()
             for j in range(count)
         )
         + (kept - inner) * lengths[i]
