@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from flint import arb_mat, ctx
+from flint import arb, arb_mat, ctx
 from scipy import linalg
 
 from sottovoce import View, gossip, sensitivity
@@ -57,7 +57,7 @@ def covariance(response: ProgramResponse) -> np.ndarray:
             for loop, read, _ in rounds[s:]:
                 shown += (read * moved).tolist()
                 moved = loop * moved
-            before = [[0] * noise.nrows()] * (count - len(shown))
+            before = [[arb(0)] * noise.nrows()] * (count - len(shown))
             rows = arb_mat(before + shown)
             total = total + rows * noise * rows.transpose()
         return floats(total)

@@ -8,7 +8,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from flint import acb, ctx
+from flint import acb, arb, ctx
 from numpy.polynomial import polynomial
 from tests.filtering.test_rounding import precise
 
@@ -145,7 +145,8 @@ def test_streams_of_signs_reach_what_is_said_in_256_bits() -> None:
     with ctx.workprec(256):
         for pattern in (0, 7, 180, 400):
             powers = [abs(x / 720) ** 2 for x in acb.dft([int(c) for c in periodic_signs(pattern)])]
-            total = sum((1 if nu in {0, 360} else 2) * powers[nu] * float(values[nu, 0]) for nu in range(361))
+            terms = ((1 if nu in {0, 360} else 2) * powers[nu] * float(values[nu, 0]) for nu in range(361))
+            total: arb = sum(terms, arb(0))
             shares.append(float(abs(total - float((weights[pattern] @ values)[0]))) / allowed)
     assert max(shares) <= 1
     assert max(shares) >= 1e-3

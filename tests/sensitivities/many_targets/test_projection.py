@@ -215,23 +215,25 @@ def exact_bound(exact: Exact, tables: ProjectionTables) -> arb:
         form = form + seen.transpose() * seen
     lengths, count = np.diff(tables.edges).tolist(), len(tables.edges) - 1
     places = [range(DEGREE * i, DEGREE * (i + 1)) for i in range(count)]
-    levels = [
-        sum(
-            arb(lengths[i] * lengths[j]).sqrt()
-            * sum(form[pair] ** 2 for pair in itertools.product(places[i], places[j])).sqrt()
-            for j in range(count)
-        )
-        + (kept - inner) * lengths[i]
-        for i in range(count)
-    ]
+
+    def norm(i: int, j: int) -> arb:
+        """The Frobenius norm of the form of two blocks, times the root of their lengths."""
+        inside: arb = sum((form[pair] ** 2 for pair in itertools.product(places[i], places[j])), arb(0))
+        return (inside * arb(lengths[i] * lengths[j])).sqrt()
+
+    levels = [sum((norm(i, j) for j in range(count)), (kept - inner) * lengths[i]) for i in range(count)]
     rests = [(total - kept) * length for length in lengths]
-    return min(
+    bounds: list[arb] = [
         sum(
-            ((1 + share) * level).max((1 + 1 / share) * rest)
-            for level, rest in zip(levels, rests, strict=True)
+            (
+                ((1 + share) * level).max((1 + 1 / share) * rest)
+                for level, rest in zip(levels, rests, strict=True)
+            ),
+            arb(0),
         )
         for share in map(arb, SHARES.tolist())
-    )
+    ]
+    return min(bounds)
 
 
 @pytest.mark.parametrize(("graph", "view"), CASES)
