@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import BlockResponse, Engine, ProgramResponse
     from sottovoce.filtering.program_forms import ProgramForm
 
-RING, ROUNDS, TARGETS = metropolis_weights("ring:n=10"), 14, (1, 2, 3, 5)
+RING, ROUNDS, TARGETS = metropolis_weights("ring:n=10"), 10, (1, 2, 3, 5)
 PROTOCOLS = [
     gossip(RING, rounds=ROUNDS, noise_levels="1/3"),
     repeated(RING, rounds=ROUNDS, steps=3),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flint import arb_mat, ctx
 from tests.interpreter import exact_view
+from tests.pairings import each_pair
 
 from sottovoce import View, gossip, sensitivity
 from sottovoce.filtering import program_forms, program_response, reduction
@@ -231,24 +232,33 @@ def test_ends_by_lifted_bases_hold_those_that_are_solved(view: View) -> None:
         assert (bulk.squared_upper <= 1.12 * bulk.squared_lower).all()
 
 
-@pytest.mark.parametrize("contribution", ["vector", "scalar", "energy"])
+@pytest.mark.parametrize(
+    ("spec", "contribution", "build", "view"),
+    each_pair(
+        ["ring:n=6", "complete:n=5", "path:n=4"],
+        ["vector", "scalar", "energy"],
+        ["exact diffusion", "gradient tracking"],
+        [View.neighbourhood(0), View.secure_sum(0)],
+    ),
+    ids=str,
+)
 @pytest.mark.usefixtures("large")
-def test_ends_hold_in_small_networks_in_rationals(contribution: Any) -> None:
-    for spec in ("ring:n=6", "complete:n=5", "path:n=4"):
-        weights = metropolis_weights(spec)
-        for protocol in (
-            exact_diffusion(lazy_weights(weights), rounds=5),
-            gradient_tracking(weights, rounds=5),
-        ):
-            for view in (View.neighbourhood(0), View.secure_sum(0)):
-                found = sensitivity(protocol, view, effort="bulk", contribution=contribution)
-                for place, target in enumerate(found.targets):
-                    exact = exact_view(protocol, view, int(target)).form()
-                    assert exact is not None
-                    form = np.array([[float(x) for x in row] for row in exact])
-                    witness = np.asarray(found.witness_of(place))
-                    attained = float(np.sum(witness * (form @ witness)))
-                    assert found.squared_lower[place] <= attained * (1 + 1e-9) + 1e-12
-                    top = float(np.linalg.eigvalsh(form)[-1])
-                    least = top if contribution == "energy" else max(form.sum(), attained)
-                    assert found.squared_upper[place] >= least * (1 - 1e-9)
+def test_ends_hold_in_small_networks_in_rationals(
+    spec: str, contribution: Any, build: str, view: View
+) -> None:
+    weights = metropolis_weights(spec)
+    if build == "exact diffusion":
+        protocol = exact_diffusion(lazy_weights(weights), rounds=5)
+    else:
+        protocol = gradient_tracking(weights, rounds=5)
+    found = sensitivity(protocol, view, effort="bulk", contribution=contribution)
+    for place, target in enumerate(found.targets):
+        exact = exact_view(protocol, view, int(target)).form()
+        assert exact is not None
+        form = np.array([[float(x) for x in row] for row in exact])
+        witness = np.asarray(found.witness_of(place))
+        attained = float(np.sum(witness * (form @ witness)))
+        assert found.squared_lower[place] <= attained * (1 + 1e-9) + 1e-12
+        top = float(np.linalg.eigvalsh(form)[-1])
+        least = top if contribution == "energy" else max(form.sum(), attained)
+        assert found.squared_upper[place] >= least * (1 - 1e-9)

@@ -199,19 +199,26 @@ DIVERGING = [
 ]
 
 
-@pytest.fixture(params=[False, True], ids=["rows", "blocks"])
+@pytest.fixture(params=["rows", "blocks"])
 def in_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small networks by rows in doubled precision, as they are, and in blocks of plain floats as larger ones."""
-    if request.param:
+    if request.param == "blocks":
         monkeypatch.setattr(engines, "SMALLEST_QUICKLY", 0)
 
 
-@pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize(
-    ("protocol", "view", "contribution", "effort"),
-    each_pair(DIVERGING, [View.secure_sum(0), View.neighbourhood(0)], ["vector", "energy"], ["auto", "bulk"]),
-    ids=str,
+    ("protocol", "view", "contribution", "effort", "in_blocks"),
+    each_pair(
+        DIVERGING,
+        [View.secure_sum(0), View.neighbourhood(0)],
+        ["vector", "energy"],
+        ["auto", "bulk"],
+        ["rows", "blocks"],
+    ),
+    ids=lambda each: getattr(each, "name", each),
+    indirect=["in_blocks"],
 )
+@pytest.mark.usefixtures("in_blocks")
 def test_no_warning_escapes_from_programs_that_diverge(
     protocol: Protocol, view: View, contribution: Any, effort: Any
 ) -> None:
