@@ -21,6 +21,7 @@ Source: Theorem 2 of docs/training.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -207,13 +208,30 @@ def _inequality(move: Move, before: Exact, after: Exact, beta: Exact, kappa: Fra
 
 
 def product(A: Exact, B: Exact) -> Exact:
-    """A B without the terms of A that are 0: of A's that are diagonal, or whose rows are those of a sparse network.
+    """A B in whole numbers, over one denominator for each row of A and each column of B: the sums alone are reduced.
 
     Guarantee: exact.
     """
-    none = np.full(B.shape[1], Fraction(0), dtype=object)
-    rows = [sum((row[k] * B[k] for k in np.flatnonzero(row)), none) for row in A]
-    return np.array(rows, dtype=object).reshape(len(A), B.shape[1])
+    found = np.full((len(A), B.shape[1]), Fraction(0), dtype=object)
+    if not A.size or not B.size:
+        return found
+    (first, below), (second, beside) = _whole(A), _whole(B.T)
+    for i, row in enumerate((first @ second.T).tolist()):
+        found[i] = [Fraction(x, below[i] * other) for x, other in zip(row, beside, strict=True)]
+    return found
+
+
+def _whole(matrix: Exact) -> tuple[Exact, list[int]]:
+    """The whole numbers that each row of rationals has over its common denominator, and these.
+
+    Guarantee: exact.
+    """
+    rows = matrix.tolist()
+    common = [math.lcm(*(x.denominator for x in row)) for row in rows]
+    whole = [
+        [x.numerator * (below // x.denominator) for x in row] for row, below in zip(rows, common, strict=True)
+    ]
+    return np.array(whole, dtype=object).reshape(matrix.shape), common
 
 
 def surely_positive(F: Exact) -> bool:
