@@ -36,6 +36,8 @@ __all__ = ["BlockAccuracy", "Formed", "Measured"]
 
 # Speed alone: blocks of so few rows are measured in doubled precision.
 SHORT = 128
+# Speed alone: how skewed so few columns are is followed with signs, else by norms.
+FEW = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +148,8 @@ class Measured:
         self._put: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         # Of contributions, and of unit disturbances.
         self._rows = np.zeros(2)
-        self._inputs = self._skew = self._formed = 0.0
+        self._inputs = self._formed = 0.0
+        self._skew = _Skew()
         self._carried: list[float] = []
         self._white = self._drifted = self._crossed = self._norm = self._leak = 0.0
         self._height = self._widest = 0
@@ -206,7 +209,7 @@ class Measured:
         if id(filtered) not in self._read:
             held = self._states.held(filtered)
             counted = sizes[size:] @ (stage.column_units * held)
-            off = np.abs(filtered.plain_loop) @ ((stage.loop_terms + 1) * held)
+            off = filtered.plain_loop_sizes @ ((stage.loop_terms + 1) * held)
             off += sizes[:size] @ held + np.abs(filtered.gain) @ counted
             white = np.abs(filtered.whitener)
             disturbed = (
@@ -258,8 +261,7 @@ class Measured:
             off = apart @ held + GAMMA * (sizes @ (np.abs(root) @ (terms[:, None] * held)))
         self._rows += ROOM * np.linalg.norm(off, axis=0)
         wide = ROOM * spread(sizes)
-        turned = ROOM * _skew(base, wide)
-        self._skew += turned + turned * self._skew
+        self._skew.turn(base, block.height, wide)
         # Coordinates of responses of the block are formed, and those of later ones carried on.
         self._height, self._widest = max(self._height, height), max(self._widest, count)
         self._formed = max(self._formed, GAMMA * (height + 2) * wide)
@@ -299,15 +301,15 @@ class Measured:
         noise, signal = missed
         unwhite = self._white + self._drifted + 2 * math.sqrt(self._crossed)
         unwhite += 2 * math.sqrt(1 + unwhite) * noise + noise * noise
-        surely = 1.0 if self._skew < SKEWED else math.inf
+        surely = 1.0 if self._skew.most < SKEWED else math.inf
         return BlockAccuracy(
             unwhite=ROOM * unwhite,
             cut=ROOM * signal,
             rows=surely * ROOM * float(self._rows[0]),
             disturbed=surely * ROOM * float(self._rows[1]),
             inputs=ROOM * math.sqrt(self._inputs),
-            within=ROOM * (GAMMA * (self._height + 2) + self._skew),
-            across=ROOM * (GAMMA * (self._widest + 2) + self._formed + self._skew),
+            within=ROOM * (GAMMA * (self._height + 2) + self._skew.most),
+            across=ROOM * (GAMMA * (self._widest + 2) + self._formed + self._skew.most),
             carried=ROOM * np.array(self._carried[::-1]),
         )
 
@@ -385,13 +387,51 @@ def _missed(filtered: Filtered, after: np.ndarray, before: np.ndarray) -> np.nda
     return np.vstack(off)
 
 
-def _skew(base: np.ndarray, wide: float) -> float:
-    """A bound of ‖QᵀQ − I‖, `wide` being one of ‖|Q|‖, found in doubled precision.
+class _Skew:
+    """How far V, the product of all Q from a block on, is from keeping lengths.
+
+    With VᵀV = I + S and Q' the rows of Q below those of its rounds, V_i = diag(I, V_{i+1})Q_i has
+
+        S_i = (Q_iᵀQ_i − I) + Q'_iᵀ S_{i+1} Q'_i,      ‖S_i‖ ≤ e_i + (1 + e_i)‖S_{i+1}‖,   e_i = ‖Q_iᵀQ_i − I‖.
+
+    Guarantee: `most` is at least ‖S_i‖ for every block so far.
+    Source: docs/proofs/blocks.md, "What is added up".
+    """
+
+    def __init__(self) -> None:
+        """Begin after the last round, where there is nothing to be skewed."""
+        self.most = self._norm = self._unsure = 0.0
+        self._found: np.ndarray | None = np.zeros((0, 0))
+
+    def turn(self, base: np.ndarray, height: int, wide: float) -> None:
+        """Take Q of a block, `height` rows of which are those of its rounds; `wide` bounds ‖|Q|‖."""
+        own, missed = _off_identity(base, wide)
+        alone = _row_sum(own) + missed
+        known, lower = self._found, base[height:]
+        if known is not None and base.shape[1] <= FEW:
+            # Both products round at most 2k + 4 times; what they make is of second order anyway.
+            self._unsure = above(
+                missed + (1 + alone) * self._unsure + gamma(2 * len(lower) + 4) * wide**2 * _row_sum(known)
+            )
+            own += lower.T @ known @ lower
+            self._found, self._norm = own, _row_sum(own) + self._unsure
+        else:
+            self._found, self._norm = None, above(alone + (1 + alone) * self._norm)
+        self.most = max(self.most, above(self._norm))
+
+
+def _row_sum(matrix: np.ndarray) -> float:
+    """The largest row sum of sizes, which bounds the norm of a symmetric matrix, in floats."""
+    return float(np.abs(matrix).sum(axis=1).max(initial=0.0))
+
+
+def _off_identity(base: np.ndarray, wide: float) -> tuple[np.ndarray, float]:
+    """QᵀQ − I in doubled precision, and what that misses in norm, `wide` being a bound of ‖|Q|‖.
 
     With Q = Q₁ + Q₂, Q₁ of so few bits that Q₁ᵀQ₁ is exact, and H = Q₁ + Q₂/2, QᵀQ = Q₁ᵀQ₁ + HᵀQ₂ + (HᵀQ₂)ᵀ. What is
     not exact errs by γ of its sizes, at most ‖|Q|‖ + ‖|Q₂|‖ times ‖|Q₂|‖ ≤ √(rows·columns)·max|Q₂|.
 
-    Guarantee: an upper bound.
+    Guarantee: the second is an upper bound.
     Source: docs/proofs/blocks.md, "What is added up".
     """
     height, count = base.shape
@@ -404,7 +444,7 @@ def _skew(base: np.ndarray, wide: float) -> float:
     found += crossed + crossed.T
     finest = math.sqrt(height * count) * max(float(rest.max(initial=0.0)), -float(rest.min(initial=0.0)))
     off = gamma(height + 8) * 2 * finest * (wide + finest)
-    return float(above(np.abs(found).sum(axis=1).max(initial=0.0) + off)) + TINY
+    return found, above(off) + gamma(count) * _row_sum(found) + TINY
 
 
 def _defects(filtered: Filtered, lengths: np.ndarray) -> tuple[float, float, float]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Block", "blocks_of", "edges_of"]
 
 # Speed alone: a block has about so many rows in all, but no fewer rounds than this.
-ROWS, FEWEST = 320, 6
+ROWS, FEWEST = 400, 6
 # Speed alone: rows of R that are no larger than this share of the largest are left out; what that costs is measured.
 NOTHING = 2.0**-46
 

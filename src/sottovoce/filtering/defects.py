@@ -113,7 +113,7 @@ class Unsure:
         self, stage: Stage, held: np.ndarray, seen: np.ndarray, K: np.ndarray, X: np.ndarray
     ) -> None:
         """Take a step: `held` is Z, and `seen` has Ŷ₁₂ above R = Ŷ₂₂, symmetric."""
-        self._stage, self._held, self._seen = stage, held, seen
+        self._stage, self._held, self._seen = stage, np.abs(held), seen
         self._gain, self._whitener = K, X
 
     @cached_property
@@ -121,13 +121,20 @@ class Unsure:
         """Φ̂, as `Filtered.plain_loop` has it."""
         return plain_loop(self._stage, self._gain)
 
+    @cached_property
+    def loop_sizes(self) -> np.ndarray:
+        """|Φ̂|."""
+        return np.asarray(np.abs(self.loop))
+
     def drift(self, sizes: np.ndarray) -> tuple[float, float]:
         """xᵀ|Δ|x, and ‖xᵀ|ΓXᵀ|‖, for `sizes` x of states.
 
         Guarantee: upper bounds, rounding included.
         """
-        states, shown = self._moved(sizes), self._shown(sizes)
-        return above(float(sizes @ states)), above(float(np.linalg.norm(shown)))
+        counted, plain, closer = self._moved(sizes)
+        rounded = 2 * float(counted @ plain) + fine_gamma(float(counted @ closer))
+        drift = fine_gamma(rounded) + float(sizes @ self._drawn(sizes)) + UNDERFLOWN
+        return above(drift), above(float(np.linalg.norm(self._shown(sizes))))
 
     @cached_property
     def norm(self) -> float:
@@ -135,7 +142,14 @@ class Unsure:
 
         Guarantee: an upper bound, rounding included.
         """
-        return above(float(self._moved(np.ones(self._stage.size)).max(initial=0.0)))
+        stage, size, loop, ones = self._stage, self._stage.size, self.loop_sizes, np.ones(self._stage.size)
+        A, C = stage.dense_sizes[:size], stage.dense_sizes[size:]
+        _, plain, closer = self._moved(ones)
+        # Ψ(|Z|(φ + uψ)) + |Φ̂||Z|ψ.
+        reach = plain + fine_gamma(closer)
+        found = loop @ (reach + closer) + stage.loop_units * (loop @ reach) + A @ reach
+        found += np.abs(self._gain) @ (C @ (stage.column_units * reach))
+        return above(float((fine_gamma(found) + self._drawn(ones)).max(initial=0.0) + UNDERFLOWN))
 
     @cached_property
     def white(self) -> float:
@@ -147,43 +161,37 @@ class Unsure:
         rows = np.concatenate([np.zeros(self._stage.size), sizes.sum(axis=0)])
         return above(float((self._sums[0].sum(axis=1) + sizes @ self._seen_apart(rows)).max(initial=0.0)))
 
-    def _moved(self, sizes: np.ndarray) -> np.ndarray:
-        """|Δ|x for `sizes` x of states.
+    def _moved(self, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """ψ = Ψᵀx, |Z|φ and |Z|ψ, φ = |Φ̂|ᵀx, for `sizes` x of states.
 
         With D = |A| + |K||C|diag(c + 1) + |Φ̂| units that Φ̂ is off by, c being the entries of a column of C, k those of
         a row of Φ̂ and Ψ = diag(k + 4)|Φ̂| + D,
 
-            |P' − ΦZΦᵀ| ≤ u(Ψ|Z||Φ̂|ᵀ + |Φ̂||Z|Ψᵀ + uΨ|Z|Ψᵀ),
-
-        and what is drawn, of covariance N, adds (2m + 8)u|G||N̂||G|ᵀ, G = (I, −K). What N, or Q, is off by is read by
-        G, or Φ, too.
+            |P' − ΦZΦᵀ| ≤ u(Ψ|Z||Φ̂|ᵀ + |Φ̂||Z|Ψᵀ + uΨ|Z|Ψᵀ).
 
         Guarantee: upper bounds, entry by entry, but for the rounding of these sums.
         """
-        stage, loop, gain, (missed, entering) = (
-            self._stage,
-            self._loop_sizes,
-            self._gain_sizes,
-            self._stage.unknown,
-        )
-        size, units = stage.size, stage.loop_units
-        A, C = stage.dense_sizes[:size], stage.dense_sizes[size:]
-        taken = sizes @ gain
-        plain = sizes @ loop
-        counted = (units * sizes) @ loop + sizes @ A + stage.column_units * (taken @ C) + plain
-        read = self._sizes @ np.column_stack([plain, counted])
-        reach = read[:, 0] + fine_gamma(read[:, 1])
-        off = loop @ (read[:, 1] + reach) + units * (loop @ reach) + A @ reach
-        found = fine_gamma(off + gain @ (C @ (stage.column_units * reach)))
-        drawn = stage.noise.whole
-        if drawn is None:
-            return np.asarray(found + missed * float(sizes @ self._lengths) * self._lengths + UNDERFLOWN)
-        rows = np.concatenate([sizes, taken])
-        noise = (
-            fine_gamma(2 * stage.count + 8) * (np.abs(drawn) @ rows)
-            + missed * float(rows @ entering) * entering
-        )
-        return np.asarray(found + noise[:size] + gain @ noise[size:] + UNDERFLOWN)
+        stage, size = self._stage, self._stage.size
+        plain = sizes @ self.loop_sizes
+        counted = plain + (stage.loop_units * sizes) @ self.loop_sizes + sizes @ stage.dense_sizes[:size]
+        counted += stage.column_units * ((sizes @ np.abs(self._gain)) @ stage.dense_sizes[size:])
+        return counted, self._held @ plain, self._held @ counted
+
+    def _drawn(self, sizes: np.ndarray) -> np.ndarray:
+        """What noise adds to |Δ|x: of draws of covariance N (2m + 8)u|G||N̂||G|ᵀ, G = (I, −K), and what N is off by.
+
+        What Q is off by, where noise is injected, is read by Φ.
+
+        Guarantee: upper bounds, entry by entry, but for the rounding of these sums.
+        """
+        stage, size, (missed, entering) = self._stage, self._stage.size, self._stage.unknown
+        if stage.noise.whole is None:
+            return np.asarray(missed * float(sizes @ self._lengths) * self._lengths)
+        gain = np.abs(self._gain)
+        rows = np.concatenate([sizes, sizes @ gain])
+        noise = fine_gamma(2 * stage.count + 8) * (np.abs(stage.noise.whole) @ rows)
+        noise += missed * float(rows @ entering) * entering
+        return np.asarray(noise[:size] + gain @ noise[size:])
 
     def _shown(self, sizes: np.ndarray) -> np.ndarray:
         """|XΓᵀ|x for `sizes` x of states.
@@ -197,7 +205,7 @@ class Unsure:
         beta = X @ (sizes @ crossed)
         # |a| as it is formed here and as the step has formed it are apart by 2γb.
         alpha = sizes @ np.abs(self._seen[:size] @ self._whitener.T) + 2 * units * beta
-        apart = self._seen_apart(np.concatenate([sizes, sizes @ self._gain_sizes]))
+        apart = self._seen_apart(np.concatenate([sizes, sizes @ np.abs(self._gain)]))
         return np.asarray(X @ apart + units * (beta + spread @ alpha) + white @ alpha)
 
     def _seen_apart(self, rows: np.ndarray) -> np.ndarray:
@@ -209,26 +217,11 @@ class Unsure:
         """
         stage, size, (missed, entering) = self._stage, self._stage.size, self._stage.unknown
         units, sizes = stage.row_units, stage.dense_sizes
-        read = sizes[size:] @ (self._sizes @ np.column_stack([rows @ sizes, (units * rows) @ sizes]))
-        found = units[size:] * read[:, 0] + read[:, 1]
+        plain, counted = (sizes[size:] @ (self._held @ (read @ sizes)) for read in (rows, units * rows))
+        found = units[size:] * plain + counted
         if stage.noise.whole is not None:
             found += 6 * (np.abs(stage.noise.whole[size:]) @ rows)
         return np.asarray(fine_gamma(found) + missed * float(rows @ entering) * entering[size:] + UNDERFLOWN)
-
-    @cached_property
-    def _sizes(self) -> np.ndarray:
-        """|Z|."""
-        return np.asarray(np.abs(self._held))
-
-    @cached_property
-    def _loop_sizes(self) -> np.ndarray:
-        """|Φ̂|."""
-        return np.asarray(np.abs(self.loop))
-
-    @cached_property
-    def _gain_sizes(self) -> np.ndarray:
-        """|K|."""
-        return np.asarray(np.abs(self._gain))
 
     @cached_property
     def _lengths(self) -> np.ndarray:
@@ -238,7 +231,7 @@ class Unsure:
         """
         stage, size = self._stage, self._stage.size
         off = 2 * stage.row_lengths[:size]
-        off += (stage.column_units.max(initial=0.0) + 1) * (self._gain_sizes @ stage.row_lengths[size:])
+        off += (stage.column_units.max(initial=0.0) + 1) * (np.abs(self._gain) @ stage.row_lengths[size:])
         found = np.sqrt(np.einsum("ij,ij->i", self.loop, self.loop)) + fine_gamma(off)
         return np.asarray(above(found))
 

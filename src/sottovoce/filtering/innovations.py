@@ -140,6 +140,11 @@ class Filtered:
         """Φ in plain floats, with the guarantee of `defects.plain_loop`."""
         return plain_loop(self.stage, self.gain) if self.unsure is None else self.unsure.loop
 
+    @property
+    def plain_loop_sizes(self) -> np.ndarray:
+        """The same with absolute values for entries."""
+        return np.abs(self.plain_loop) if self.unsure is None else self.unsure.loop_sizes
+
     def plainly_carried(self, rows: np.ndarray, out: np.ndarray) -> None:
         """O Φ for rows O, with `plain_loop`."""
         times_columns(rows, self.plain_loop, self.stage.loop_columns, out)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every allowance of forms in blocks beside the error that it is for, in 256 bits; and what all of them come to."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from flint import ctx
+from tests.filtering.exact_blocks import (
+    BITS,
+    balls,
+    exact_responses,
+    exact_rounds,
+    floats,
+    stored_responses,
+    unwhite,
+)
+from tests.filtering.test_blocks import exact_defect
+from tests.filtering.test_innovations import PROTOCOLS, SCHEDULES, VIEWS, targets_of
+
+from sottovoce.filtering import BlockResponse, block_rounding, blocks, engines, plain_steps, quick_response
+from sottovoce.filtering.block_forms import _respond, _turned
+from sottovoce.filtering.block_rounding import Measured
+from sottovoce.filtering.blocks import blocks_of
+from sottovoce.filtering.rounding import spread
+from sottovoce.rounding import GAMMA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sottovoce.filtering.blocks import Block
+    from sottovoce.filtering.innovations import Filtered
+    from sottovoce.filtering.stages import Stage
+    from sottovoce.protocols import Protocol
+    from sottovoce.views import View
+
+# Of several rounds, and of each what was allowed and what rounding did.
+Measures = defaultdict[str, list[tuple[float, float]]]
+SCENES = [(protocol, view) for protocol in [*PROTOCOLS, *SCHEDULES[:2]] for view in VIEWS]
+every_scene = pytest.mark.parametrize(
+    ("protocol", "view"), SCENES, ids=[f"{protocol.name}, {view.name}" for protocol, view in SCENES]
+)
+
+
+@pytest.fixture(autouse=True)
+def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of three rounds or so, of small networks too; gains that are kept are a matter of their own."""
+    monkeypatch.setattr(engines, "SMALLEST_QUICKLY", 0)
+    monkeypatch.setattr(engines, "QUICKLY_SETTLED", 2.0**-49)
+    monkeypatch.setattr(blocks, "ROWS", 1)
+    monkeypatch.setattr(blocks, "FEWEST", 3)
+
+
+def in_blocks(protocol: Protocol, view: View) -> BlockResponse:
+    """The response in blocks, which serves every target itself."""
+    response = quick_response(protocol, view, engine="filter", loose=math.inf)
+    assert isinstance(response, BlockResponse)
+    return response
+
+
+def steps_of(
+    protocol: Protocol, view: View, monkeypatch: pytest.MonkeyPatch
+) -> tuple[BlockResponse, dict[int, tuple[Filtered, np.ndarray, np.ndarray]]]:
+    """The response in blocks, and of each step of its filter the covariances before and after it."""
+    found: dict[int, tuple[Filtered, np.ndarray, np.ndarray]] = {}
+    step: Callable[..., tuple[Filtered, np.ndarray]] = plain_steps._filtered
+
+    def kept(stage: Stage, P: np.ndarray, *words: Any) -> tuple[Filtered, np.ndarray]:
+        filtered, following = step(stage, P, *words)
+        found[id(filtered)] = filtered, P, following
+        return filtered, following
+
+    monkeypatch.setattr(plain_steps, "_filtered", kept)
+    return in_blocks(protocol, view), found
+
+
+def norm(*parts: np.ndarray) -> float:
+    """Of all that the parts hold."""
+    return math.hypot(*(float(np.linalg.norm(part)) for part in parts))
+
+
+@every_scene
+def test_each_allowance_is_not_a_thousand_times_the_error_that_it_is_for(
+    protocol: Protocol, view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is measured but bounded before it is known: in each round, and in all of them together."""
+    monkeypatch.setattr(block_rounding, "SHORT", 0)
+    monkeypatch.setattr(plain_steps, "SMALL", 0)
+    response, steps = steps_of(protocol, view, monkeypatch)
+    rounds = exact_rounds(response.run)
+    found: Measures = defaultdict(list)
+    counted = Measured(response.states)
+    with ctx.workprec(BITS):
+        for block in blocks_of(response.run, response.edges):
+            for k, each in reversed(list(enumerate(block.filtered))):
+                compare_rows(counted, block, k, rounds[block.begin + k], found)
+                if each.unsure is not None:
+                    compare_defects(*steps[id(each)], lengths_after(block, k), found)
+            compare_turns(counted, block, found)
+            compare_products(response, block, targets_of(protocol, view), found)
+    expected = {"rows, states", "rows, disturbed", "inputs", "Q R", "drift", "crossed", "white", "norm"}
+    assert expected <= set(found)
+    for name, measured in found.items():
+        assert all(true <= allowed for allowed, true in measured), name
+        allowed, true = (sum(column) for column in zip(*measured, strict=True))
+        # Halves of halves round nothing.
+        assert allowed < 1000 * true or true == 0, (name, allowed / max(true, 1e-300))
+
+
+def lengths_after(block: Block, k: int) -> np.ndarray:
+    """Norms of the columns of what a state after the k-th round of a block shows."""
+    return np.asarray(np.sqrt((block.shown[k] ** 2).sum(axis=0) + (block.tails[k] ** 2).sum(axis=0)))
+
+
+def compare_rows(counted: Measured, block: Block, k: int, exact: Any, found: Measures) -> None:
+    """What rows of one round and products with what is put in are off by."""
+    each, states = block.filtered[k], counted._states
+    shown, later = block.shown[k], block.tails[k]
+    before = (block.shown[k - 1], block.tails[k - 1]) if k else np.vsplit(block.stack, [block.height])
+    count, lengths, held = each.stage.count, lengths_after(block, k), states.held(each)
+    off = [
+        np.abs(floats(balls(stored) - balls(rows) * exact.loop))
+        for stored, rows in ((before[0][count:], shown), (before[1], later))
+        if len(rows)
+    ]
+    fresh = np.abs(floats(balls(before[0][:count]) - exact.shown))
+    of_states, disturbed = counted._reading(each, shown, later, lengths)
+    found["rows, states"].append((of_states, norm(*(rows @ held for rows in off)) + norm(fresh @ held)))
+    found["rows, disturbed"].append((disturbed, norm(*off, fresh) * states.reach))
+    so_far = counted._inputs
+    counted._enter(each, lengths)
+    given = each.stage.all_given
+    put = given[: each.stage.size] - each.gain @ given[each.stage.size :]
+    errors = [floats(balls(each.whitener @ given[each.stage.size :]) - exact.at_once)]
+    errors += [floats(balls(rows @ put) - balls(rows) * exact.into) for rows in (shown, later) if len(rows)]
+    largest = float(np.sqrt(sum((error**2).sum(axis=0) for error in errors)).max())
+    found["inputs"].append((math.sqrt(counted._inputs - so_far), largest))
+
+
+def compare_defects(
+    filtered: Filtered, P: np.ndarray, following: np.ndarray, lengths: np.ndarray, found: Measures
+) -> None:
+    """What one step of the filter falls short of."""
+    size, unsure = filtered.stage.size, filtered.unsure
+    assert unsure is not None
+    true = exact_defect(filtered, P, following)
+    drift, crossed = unsure.drift(lengths)
+    found["drift"].append((drift, float(lengths @ true[:size, :size] @ lengths)))
+    found["crossed"].append((crossed, norm(lengths @ true[:size, size:])))
+    found["white"].append((unsure.white, float(true[size:, size:].sum(axis=1).max())))
+    found["norm"].append((unsure.norm, float(true[:size, :size].sum(axis=1).max())))
+
+
+def compare_turns(counted: Measured, block: Block, found: Measures) -> None:
+    """What Q R of a block is off from its rows by."""
+    before = counted._rows.copy()
+    counted._turn(block)
+    off = np.abs(floats(balls(block.base) * balls(block.root) - balls(block.stack)))
+    held = counted._held(block.filtered[0])
+    for name, allowed, true in zip(
+        ("Q R", "Q R, disturbed"), counted._rows - before, np.linalg.norm(off @ held, axis=0), strict=True
+    ):
+        found[name].append((float(allowed), float(true)))
+
+
+def compare_products(response: BlockResponse, block: Block, targets: np.ndarray, found: Measures) -> None:
+    """What inner products of responses and their coordinates are off by."""
+    length, height = response._largest
+    answers = _respond(block, response._entering(targets), np.empty(length * len(targets) * height))
+    told = np.empty((len(answers), len(targets), len(block.root)))
+    _turned(block, answers, told)
+    sizes, wide = np.linalg.norm(answers, axis=2), spread(np.abs(block.base))
+    for j in range(len(targets)):
+        own = answers[:, j]
+        off = floats(balls(own @ own.T) - balls(own) * balls(own.T))
+        found["inner products"].append(
+            (
+                GAMMA * (own.shape[1] + 2) * float(np.outer(sizes[:, j], sizes[:, j]).sum()),
+                float(np.abs(off).sum()),
+            )
+        )
+        off = floats(balls(told[:, j]) - balls(own) * balls(block.base))
+        allowed = GAMMA * (own.shape[1] + 2) * wide * float(sizes[:, j].sum())
+        found["coordinates"].append((allowed, float(np.linalg.norm(off, axis=1).sum())))
+
+
+# Rows and defects are measured in small networks, rows are bounded in blocks of more than 128, and defects too of
+# filters of more than 48 states.
+REGIMES = {"measured": (128, 48), "rows are bounded": (0, 48), "defects too": (0, 0)}
+# How many times the errors allowances of several registers come to at most: those of all rounds are added up as if they
+# had one sign, and what one node and one target make is bounded by what all of them do.
+TOGETHER = {
+    ("rows are bounded", 3): {"shift": 3000},
+    ("defects too", 1): {"unwhite": 2500},
+    ("defects too", 2): {"unwhite": 2500},
+    ("defects too", 3): {"unwhite": 12_000, "shift": 3000},
+}
+
+
+@every_scene
+@pytest.mark.parametrize("regime", REGIMES)
+def test_what_allowances_of_all_rounds_come_to(
+    protocol: Protocol, view: View, regime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short, small = REGIMES[regime]
+    monkeypatch.setattr(block_rounding, "SHORT", short)
+    monkeypatch.setattr(plain_steps, "SMALL", small)
+    response, targets = in_blocks(protocol, view), targets_of(protocol, view)
+    rounds = exact_rounds(response.run)
+    true = unwhite(rounds)
+    assert true <= response.accuracy.unwhite
+    times = {"unwhite": [response.accuracy.unwhite / true], "shift": [], "rounding": []}
+    exact, stored = exact_responses(rounds, targets), stored_responses(response, targets)
+    entering = response._entering(targets)
+    formed = response._formed(entering, len(targets))
+    for energy in (False, True):
+        rounding, shift = response.accuracy.allowances(
+            formed, response.states.hidden[targets], response._norms(entering), energy=energy
+        )
+        for j, target in enumerate(targets):
+            with ctx.workprec(BITS):
+                apart = floats(stored[j] - exact[j])
+                off = floats(balls(formed.matrices[j]) - stored[j].transpose() * stored[j])
+            for name, allowed, true in (
+                ("shift", shift[j], largest(apart, energy=energy)),
+                ("rounding", rounding[j], largest_form((off + off.T) / 2, energy=energy)),
+            ):
+                assert true <= allowed, (name, energy, target)
+                times[name].append(allowed / true)
+    together = TOGETHER.get((regime, len(protocol.programs[0].keeps)), {})
+    for name, found in times.items():
+        assert min(found) < together.get(name, 1000), name
+
+
+def streams(vectors: np.ndarray, *, energy: bool) -> np.ndarray:
+    """Streams that errors with these vectors would like, a column each."""
+    return vectors if energy else np.where(vectors < 0, -1.0, 1.0)
+
+
+def largest(apart: np.ndarray, *, energy: bool) -> float:
+    """What responses that are apart by this differ by in norm, for streams that would like that."""
+    liked = streams(np.linalg.svd(apart, full_matrices=False)[2].T, energy=energy)
+    return float(np.linalg.norm(apart @ liked, axis=0).max())
+
+
+def largest_form(off: np.ndarray, *, energy: bool) -> float:
+    """What a form that is off by this differs by, for streams that would like that."""
+    liked = streams(np.linalg.eigh(off)[1], energy=energy)
+    return float(np.abs(np.einsum("tk,ts,sk->k", liked, off, liked)).max())
