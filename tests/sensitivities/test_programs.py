@@ -206,19 +206,12 @@ def in_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(engines, "SMALLEST_QUICKLY", 0)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "view", "contribution", "effort", "in_blocks"),
-    each_pair(
-        DIVERGING,
-        [View.secure_sum(0), View.neighbourhood(0)],
-        ["vector", "energy"],
-        ["auto", "bulk"],
-        ["rows", "blocks"],
-    ),
-    ids=lambda each: getattr(each, "name", each),
-    indirect=["in_blocks"],
-)
 @pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize(
+    ("protocol", "view", "contribution", "effort"),
+    each_pair(DIVERGING, [View.secure_sum(0), View.neighbourhood(0)], ["vector", "energy"], ["auto", "bulk"]),
+    ids=lambda each: getattr(each, "name", each),
+)
 def test_no_warning_escapes_from_programs_that_diverge(
     protocol: Protocol, view: View, contribution: Any, effort: Any
 ) -> None:
