@@ -359,10 +359,10 @@ def test_forms_that_floats_leave_open_are_made_closer() -> None:
 @pytest.mark.parametrize(
     "protocol",
     [
-        pairwise_noise(NETWORK, rounds=20, local=1, shared=2),
-        gossip(NETWORK, rounds=20, noise_levels=tuple(1 + k % 3 for k in range(24))),
-        gradient_tracking(NETWORK, rounds=20),
-        exact_diffusion(graphs.lazy_weights(NETWORK), rounds=20),
+        pairwise_noise(NETWORK, rounds=30, local=1, shared=2),
+        gossip(NETWORK, rounds=30, noise_levels=tuple(1 + k % 3 for k in range(24))),
+        gradient_tracking(NETWORK, rounds=30),
+        exact_diffusion(graphs.lazy_weights(NETWORK), rounds=30),
     ],
     ids=lambda protocol: protocol.name,
 )
