@@ -38,7 +38,7 @@ PLACES: dict[str, tuple[GossipWeights, View, list[int]]] = {
     "slow, far": (two_cliques(6, 1e-3), View.secure_sum(1), [7]),
     "slow, near": (two_cliques(6, 1e-3), View.secure_sum(0), [6]),
     "slower": (two_cliques(4, 1e-6), View.secure_sum(1), [5]),
-    "ring": (metropolis_weights("ring:n=14"), View.single_node(0, own_noise="hidden"), [2]),
+    "ring": (metropolis_weights("ring:n=12"), View.single_node(0, own_noise="hidden"), [1]),
     "star": (metropolis_weights("star:n=8"), View.neighbourhood(1), [0]),
 }
 
@@ -46,7 +46,7 @@ PLACES: dict[str, tuple[GossipWeights, View, list[int]]] = {
 FEWER = 256
 """Where forms are no longer written down here: what changes there is the same, and forms are 64 times as small.
 
-The ring has less than half as many nodes as one for 2048 rounds would, and so has come as far by then.
+The ring has a third as many nodes as one for 2048 rounds would, and so has come as far by then.
 """
 
 

@@ -71,7 +71,9 @@ def test_ends_in_bulk_and_one_by_one_overlap(protocol: Protocol, view: View) -> 
     ("protocol", "participation", "contribution"),
     [
         *each_pair(
-            [PROTOCOLS[1], PROTOCOLS[4], PROTOCOLS[-1]], ["full", "every:8", "at-most:5"], ["vector", "energy"]
+            [PROTOCOLS[1], PROTOCOLS[4], PROTOCOLS[-1]],
+            ["full", "every:8", "at-most:5"],
+            ["vector", "energy"],
         ),
         # Plain gossip but for an encoder, of which patterns are not bounded together.
         (PROTOCOLS[1], "every:8", "vector"),
