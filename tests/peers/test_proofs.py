@@ -150,13 +150,15 @@ def test_certificates_are_within_a_hundredth_of_the_offline_account(
     lines = {name: read_transcript(path, keys[name]) for name, path in files.items()}
     together, alone = history_of(swarm.network, lines), history_of(swarm.network, {"site-0": lines["site-0"]})
     planned = known_after(run, "site-0", observers=[1]).nodes[0].epsilon
-    for observer in range(1, 5):
+    # All hear all: observers are alike but for who died.
+    alive = next(i for i in range(1, 5) if i not in deaths)
+    for observer in (min(deaths), alive):
         found = spent(together, 0, (observer,), delta=1e-5)
         mine = spent(alone, 0, (observer,), delta=1e-5)
         true = offline(run, swarm, 0, observer, 1e-5)
         assert mine.epsilon >= found.epsilon >= true.lower
         # Whether a node that died in a round had opened its sum, nobody can say but itself.
-        if observer not in deaths:
+        if observer == alive:
             assert found.epsilon <= 1.01 * true.lower
             assert abs(found.epsilon / planned - 1) > 0.01
 
@@ -283,7 +285,7 @@ def test_whatever_is_changed_in_files_is_refused(
     rng, made, whole = random.Random(5), read_run(file), file.read_bytes()
     lines, changed = files["site-0"].read_bytes(), tmp_path / "changed"
     tried = 0
-    while tried < 500:
+    while tried < 250:
         content = bytearray(whole)
         content[rng.randrange(len(content))] ^= 1 << rng.randrange(7)
         changed.write_bytes(content)
@@ -295,7 +297,7 @@ def test_whatever_is_changed_in_files_is_refused(
         if other != made:
             tried += 1
             assert not accepted(run, other, files)
-    for _ in range(300):
+    for _ in range(150):
         content = bytearray(lines)
         place = rng.randrange(len(content))
         if rng.randrange(3):
@@ -349,7 +351,7 @@ def test_what_neighbours_did_not_sign_is_refused_even_if_the_node_signs_it(
     run, file, files = certified
     made, me, rng = read_run(file), identities(5)[0], random.Random(6)
     lines = read_transcript(files["site-0"], me.card.signing_key)
-    for count, lie in zip(range(200), lies(lines, rng), strict=False):
+    for count, lie in zip(range(100), lies(lines, rng), strict=False):
         path = tmp_path / f"{count}.jsonl"
         Transcript(path, me.signing).add(lie)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
