@@ -113,18 +113,33 @@ def typed(command: str, folder: Path, last_code: int = 0) -> Outcome:
     return Outcome(done.returncode, done.stdout)
 
 
-def called(words: list[str], folder: Path) -> Outcome:
-    """What the command line makes of the words of a command, in the process of the test."""
+WORDS = re.compile(r"((?:SOTTOVOCE_\w+=\S+ )*)sottovoce ([^|&;<>$~*`]*?)(?: > (\S+))?")
+"""A command for Sottovoce alone: settings before it, and a file that its output may go to."""
+
+
+def carried_out(command: str, folder: Path) -> Outcome:
+    """What a command for Sottovoce alone does, in the process of the test."""
+    found = WORDS.fullmatch(command)
+    assert found is not None
+    settings = dict(each.split("=", 1) for each in found[1].split())
+    return called(shlex.split(found[2]), folder, settings, into=found[3])
+
+
+def called(
+    words: list[str], folder: Path, settings: dict[str, str] | None = None, into: str | None = None
+) -> Outcome:
+    """What the command line makes of the words of a command, and what of that is seen if a file takes its output."""
     with (
         pytest.MonkeyPatch.context() as patched,
         io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) as stream,
-        contextlib.redirect_stdout(stream),
+        (folder / into).open("w", encoding="utf-8") if into else contextlib.nullcontext(stream) as output,
+        contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(stream),
     ):
         patched.chdir(folder)
         for name in os.environ.keys() - environment().keys():
             patched.delenv(name)
-        for name, value in environment().items():
+        for name, value in {**environment(), **(settings or {})}.items():
             patched.setenv(name, value)
         code = main(words)
         stream.seek(0)
@@ -143,7 +158,7 @@ def is_for_make_or_pip(command: str) -> bool:
 
 def is_for_a_shell(command: str) -> bool:
     """Whether a command is more than words for Sottovoce."""
-    return not command.startswith("sottovoce ") or bool(set(command) & set("|&;<>$~*`"))
+    return WORDS.fullmatch(command) is None
 
 
 def run_console(block: Block, folder: Path, *, in_shell: bool) -> None:
@@ -155,7 +170,7 @@ def run_console(block: Block, folder: Path, *, in_shell: bool) -> None:
         if in_shell or is_for_a_shell(command):
             code, text = typed(command, folder, code)
         else:
-            code, text = called(shlex.split(command)[1:], folder)
+            code, text = carried_out(command, folder)
         assert code == 0 or following == "echo $?", f"{command}\n{text}"
         if shown:
             assert re.fullmatch(as_pattern(shown), text), f"{command}\n{text}"
@@ -274,14 +289,14 @@ def test_a_changed_output_would_be_noticed(in_shell: bool, tmp_path: Path) -> No
         run_console(Block("console", text, 1), tmp_path, in_shell=in_shell)
 
     run("$ printf 'a\\nb\\nc\\n'\na\n...\nc\n$ false\n$ echo $?\n1\n")
-    run("$ sottovoce graph ring:n=5 --rules\n...\n$ echo $?\n2\n")
-    run("$ sottovoce graph ring:n=5\n...\n")
-    for dishonest in (
-        "$ echo a\nb\n",
-        "$ false\n",
-        "$ sottovoce graph ring:n=5\nb\n",
-        "$ sottovoce graph ring:n=x\n",
-    ):
+    run("$ sottovoce graph ring:n=5 --rules > rules.txt\n...\n$ echo $?\n2\n")
+    run(
+        "$ SOTTOVOCE_GRAPH_WEIGHTS=lazy sottovoce graph ring:n=5 > ring.txt\n"
+        "$ grep --only-matching lazy ring.txt\nlazy\n"
+    )
+    # To a shell every program that fails is like false.
+    failing = [] if in_shell else ["$ sottovoce graph ring:n=x\n"]
+    for dishonest in ("$ echo a\nb\n", "$ false\n", "$ sottovoce graph ring:n=5\nb\n", *failing):
         with pytest.raises(AssertionError):
             run(dishonest)
     with pytest.raises(AssertionError):
