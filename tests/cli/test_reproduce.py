@@ -1,6 +1,9 @@
 """`sottovoce reproduce`: folders, exit codes and what a person sees."""
 
+import contextlib
+import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,33 +11,46 @@ from typing import Any
 import pytest
 from tests.cli.interrupts import interrupted_after
 
+from sottovoce.cli import main
 from sottovoce.studies import PARTS, catalogue
 
 Run = Callable[..., Any]
 QUICK = ("reproduce", "errata", "--quick", "--output", "paper")
+FEW = tuple(study for study in catalogue.STUDIES if study.name in {"errata-e", "errata-g"})
 
 
 @pytest.fixture
 def two_studies(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = tuple(study for study in catalogue.STUDIES if study.name in {"errata-e", "errata-g"})
-    monkeypatch.setattr(catalogue, "STUDIES", few)
+    monkeypatch.setattr(catalogue, "STUDIES", FEW)
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What both studies said and wrote."""
+    folder, said = tmp_path_factory.mktemp("reproduced"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.chdir(folder)
+        patch.setattr(catalogue, "STUDIES", FEW)
+        assert main(QUICK) == 0
+    return said.getvalue(), folder / "paper"
 
 
 @pytest.mark.usefixtures("two_studies")
-def test_verdicts_page_and_what_is_kept(sottovoce: Run) -> None:
-    code, out, err = sottovoce(*QUICK)
-    assert (code, err) == (0, "")
+def test_verdicts_page_and_what_is_kept(sottovoce: Run, paper: tuple[str, Path]) -> None:
+    out, folder = paper
     assert out == (
         "errata-e        6 × does not hold, 1 × holds\n"
         "errata-g        1 × does not hold, 2 × holds\n"
         f"page: {Path('paper') / 'index.html'}\n"
     )
-    assert "<!doctype html>" in Path("paper/index.html").read_text(encoding="utf-8")
+    assert "<!doctype html>" in (folder / "index.html").read_text(encoding="utf-8")
+    shutil.copytree(folder, "paper")
     assert sottovoce(*QUICK).out.count("(from before)") == 2
 
 
 @pytest.mark.usefixtures("two_studies")
-def test_json_has_every_finding(sottovoce: Run) -> None:
+def test_json_has_every_finding(sottovoce: Run, paper: tuple[str, Path]) -> None:
+    shutil.copytree(paper[1], "paper")
     code, out, err = sottovoce(*QUICK, "--json")
     document = json.loads(out)
     assert (code, err) == (0, "")
@@ -73,7 +89,10 @@ def test_parts_are_those_of_the_studies(sottovoce: Run) -> None:
 
 
 @pytest.mark.usefixtures("two_studies")
-def test_a_report_holds_pictures_and_findings(sottovoce: Run, tmp_path: Path) -> None:
+def test_a_report_holds_pictures_and_findings(
+    sottovoce: Run, paper: tuple[str, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(paper[1], tmp_path / "paper")
     report = tmp_path / "paper.html"
     code, _, err = sottovoce(*QUICK[:-1], str(tmp_path / "paper"), "--report", str(report))
     page = report.read_text(encoding="utf-8")

@@ -197,7 +197,7 @@ def test_another_process_tells_the_same(tmp_path: Path) -> None:
     """Compiled just now or read from a cache, whatever the order of sets, before it has run or after."""
     (tmp_path / "own_losses.py").write_text(OWN)
     found = set()
-    for seed in ("1", "2", "3"):
+    for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *sys.path])
         done = subprocess.run(

@@ -25,7 +25,7 @@ LONG = {"graph": {"kind": "name", "name": "ring:n=60"}, "rounds": 5000, "view": 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving("--max-body", "5000", "--time-limit", "3", "--workers", "1") as found:
+    with serving("--max-body", "5000", "--time-limit", "2", "--workers", "1") as found:
         yield found
 
 
@@ -97,7 +97,7 @@ def test_a_job_is_submitted_asked_for_and_done(client: httpx.Client) -> None:
             422,
             "this server takes at most 10000 rounds; got 20000",
         ),
-        ("/api/page?wait=20", LONG, 504, "the job took longer than 3 seconds"),
+        ("/api/page?wait=20", LONG, 504, "the job took longer than 2 seconds"),
         ("/api/page?wait=31", RUN, 400, "wait must be a number of seconds from 0 to 30; got '31'"),
         ("/api/page?wait=nan", RUN, 400, "wait must be a number"),
         ("/api/page?speed=1", RUN, 400, "the only parameter is wait; got 'speed'"),
