@@ -7,8 +7,12 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 importlib.import_module("tests.profiles")
@@ -98,6 +102,12 @@ def written(folder: Path) -> dict[str, Path]:
         report = str(folder / "reproduce.html")
         assert main(["reproduce", "errata", "--quick", "--output", str(paper), "--report", report]) == 0
     return {command: folder / f"{command}.html" for command in (*words, "reproduce")}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for no doctests in tests."""
+    return [each for each in (yield) if type(each) is pytest.Module]
 
 
 @pytest.hookimpl(tryfirst=True)
