@@ -11,6 +11,7 @@ import re
 import runpy
 import sys
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,15 +183,16 @@ def texts() -> list[Path]:
     return [path for path in [*top, *files] if "__pycache__" not in path.parts]
 
 
-@pytest.mark.parametrize("name", [name for name in sottovoce.__all__ if name != "__version__"])
-def test_every_public_name_has_a_docstring(name: str) -> None:
-    assert inspect.getdoc(getattr(sottovoce, name))
+def test_every_public_name_has_a_docstring() -> None:
+    names = [name for name in sottovoce.__all__ if name != "__version__"]
+    assert [name for name in names if not inspect.getdoc(getattr(sottovoce, name))] == []
 
 
-@pytest.mark.parametrize("name", sottovoce.__all__)
-def test_every_public_name_is_documented(name: str) -> None:
+def test_every_public_name_is_documented() -> None:
     everything = "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
-    assert re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", everything)
+    assert [
+        name for name in sottovoce.__all__ if not re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", everything)
+    ] == []
 
 
 def test_every_command_is_in_the_reference() -> None:
@@ -206,9 +208,8 @@ def test_the_mathematics_names_functions() -> None:
     assert len(PATHS) > 40
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_every_function_that_the_mathematics_names_exists(path: str) -> None:
-    assert inspect.getdoc(named(path))
+def test_every_function_that_the_mathematics_names_exists() -> None:
+    assert [path for path in PATHS if not inspect.getdoc(named(path))] == []
 
 
 def test_a_path_that_leads_nowhere_is_noticed() -> None:
@@ -223,11 +224,11 @@ def test_every_test_that_a_document_names_exists(path: Path) -> None:
         assert not name or f"def {name}(" in source, f"{file}::{name}"
 
 
-@pytest.mark.parametrize("path", GUARANTEED)
-def test_mathematical_functions_state_their_guarantee(path: str) -> None:
-    if ".sites." in path:
-        pytest.importorskip("torch")
-    assert re.search(r"\bGuarantee:", inspect.getdoc(named(path)) or "")
+def test_mathematical_functions_state_their_guarantee() -> None:
+    installed = [path for path in GUARANTEED if ".sites." not in path or find_spec("torch")]
+    assert [
+        path for path in installed if not re.search(r"\bGuarantee:", inspect.getdoc(named(path)) or "")
+    ] == []
 
 
 # Words that make a function of a mathematical room say what it guarantees, in its name or its docstring.

@@ -122,7 +122,7 @@ def test_update_maps_lie_in_the_ball_clipped_or_not(loss: LinearLoss, clip: floa
         lower, upper = reaction.slopes[t]
         ratio = steps[t - 1] / size if t else 1.0
         centre, radius = (lower + upper) / 2, (upper - lower) / 2
-        for _ in range(40):
+        for _ in range(20):
             z = RNG.standard_normal((3, task.dimension)) * 10.0 ** RNG.uniform(-1, 1)
             moved = z + RNG.standard_normal(z.shape) * 10.0 ** RNG.uniform(-4, 1)
             difference = ratio * (bare(moved, size) - bare(z, size)) - centre * (moved - z)
