@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import pytest
+from tests.pairings import each_pair
 
 from sottovoce import graphs
 from sottovoce.accounting import account, account_all
@@ -68,12 +69,11 @@ def agrees(search: CoalitionSearch, table: dict[Any, Interval]) -> None:
     assert search.trace[-1].evaluated <= search.evaluated
 
 
-@EITHER_VIEW
-@pytest.mark.parametrize("size", [1, 2, 3])
-@pytest.mark.parametrize(("source", "rounds", "target"), SMALL)
+@pytest.mark.parametrize(("case", "size", "view"), each_pair(SMALL, (1, 2, 3), COALITION_VIEWS))
 def test_the_search_finds_what_enumeration_finds(
-    source: str, rounds: int, target: int, size: int, view: CoalitionView
+    case: tuple[str, int, int], size: int, view: CoalitionView
 ) -> None:
+    source, rounds, target = case
     protocol = protocol_of(source, rounds)
     table = every_one(protocol, target, size, view)
     search = worst_coalition(protocol, target, size=size, view=view)
