@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_what_is_verified_of_two_hundred_mutants_is_true() -> None:
-    tally = mutations.run(seed=3, count=200)
+def test_what_is_verified_of_a_few_hundred_mutants_is_true() -> None:
+    tally = mutations.run(seed=3, count=400)
     assert tally.failures == []
-    assert tally.ends["verified, true"] >= 5
-    assert tally.ends["refused"] >= 20
-    assert tally.ends["not read"] >= 50
+    assert tally.ends["verified, true"] >= 10
+    assert tally.ends["refused"] >= 40
+    assert tally.ends["not read"] >= 100
 
 
 def test_the_honest_ones_are_verified_and_hold_the_truth() -> None:

@@ -147,7 +147,7 @@ def star(**terms: Any) -> Plan:
 def test_training_breaks_an_account_that_assumes_it_away_and_not_the_certified_one() -> None:
     chosen = star(averaging=True)
     assert chosen.averaging is not None
-    found = audit_training(chosen, target=1, canary="constant", trials=1500, rng=rng())
+    found = audit_training(chosen, target=1, canary="constant", trials=2000, rng=rng())
     assert found.account.assumption == "smooth"
     assert found.target == 1
     assert found.signs.tolist() == [1.0] * 6
@@ -174,7 +174,7 @@ def test_no_canary_beats_what_is_certified(name: str, canary: Any) -> None:
         chosen = planned(TASKS["logistic"][0], 4.0)
     else:
         chosen = planned(task_from(load_data("digits"), 4, l2=0.0), 8.0)
-    found = audit_training(chosen, canary=canary, trials=300, rng=rng())
+    found = audit_training(chosen, canary=canary, trials=600, rng=rng())
     assert found.account.assumption == "smooth"
     assert found.certified_epsilon_upper < found.unconditional_epsilon_upper
     assert not found.refuted
@@ -229,7 +229,7 @@ def test_honest_accounts_of_programs_stand_and_less_noise_is_caught(protocol: An
         plan(task, protocol, view="everyone", noise_multiplier=noise, target_delta=DELTA, step=size)
         for noise in (0.5, 4.0)
     )
-    found = audit_training(honest, trials=300, rng=rng())
+    found = audit_training(honest, trials=600, rng=rng())
     assert not found.refuted
     assert not found.unconditional_refuted
     assert held_against(found, quieter.account).refuted
