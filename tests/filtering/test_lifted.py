@@ -232,6 +232,18 @@ def test_ends_by_lifted_bases_hold_those_that_are_solved(view: View) -> None:
         assert (bulk.squared_upper <= 1.12 * bulk.squared_lower).all()
 
 
+@pytest.mark.usefixtures("large")
+def test_a_lifted_basis_that_closes_leaves_nothing_out() -> None:
+    """A star of so many leaves that nodes of one kind are many, and the space of one kind of them small."""
+    lazy = lazy_weights(metropolis_weights("star:n=40"))
+    for protocol in (exact_diffusion(lazy, rounds=64), gradient_tracking(lazy, rounds=64)):
+        fine, bulk = (
+            sensitivity(protocol, View.secure_sum(0), [5], effort=effort) for effort in ("fine", "bulk")
+        )
+        assert bulk.squared_lower[0] <= fine.squared_upper[0] <= 1.01 * bulk.squared_upper[0]
+        assert bulk.squared_upper[0] >= fine.squared_lower[0]
+
+
 @pytest.mark.parametrize(
     ("spec", "contribution", "build", "view"),
     [

@@ -75,6 +75,10 @@ def test_what_is_not_finite_has_no_ends() -> None:
     assert spectral_norm(np.array([[np.nan]])) == np.inf
 
 
+def test_nothing_has_no_norm() -> None:
+    assert spectral_norm(np.zeros((3, 0))) == spectral_norm(np.zeros((0, 3))) == 0
+
+
 @pytest.mark.parametrize("short", [0.0, 1e-15, 1e-6])
 def test_no_factor_proves_what_is_false(short: float) -> None:
     # vvᵀ has the eigenvalue 0 in all directions but one: nothing above it is proved, whatever floats do.

@@ -215,6 +215,8 @@ def spectral_norm(matrix: np.ndarray) -> float:
 
     Guarantee: upper bound; X*X as computed errs by at most γ_n‖X‖²_F, four times that for complex X.
     """
+    if not matrix.size:
+        return 0.0
     frobenius = ROOM * float(np.linalg.norm(matrix)) + TINY
     if not np.isfinite(frobenius):
         return np.inf
