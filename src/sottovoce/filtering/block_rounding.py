@@ -404,7 +404,10 @@ class _Skew:
         self._found: np.ndarray | None = np.zeros((0, 0))
 
     def turn(self, base: np.ndarray, height: int, wide: float) -> None:
-        """Take Q of a block, `height` rows of which are those of its rounds; `wide` bounds ‖|Q|‖."""
+        """Take Q of a block, `height` rows of which are those of its rounds; `wide` bounds ‖|Q|‖.
+
+        Guarantee: that of the class, for one block more.
+        """
         own, missed = _off_identity(base, wide)
         alone = _row_sum(own) + missed
         known, lower = self._found, base[height:]

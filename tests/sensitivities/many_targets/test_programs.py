@@ -150,7 +150,7 @@ def energies_in_256_bits(response: ProgramResponse) -> dict[tuple[int, int, int]
     [
         (gossip(SMALL, rounds=12, noise_levels=2), 100),
         (scheduled([SMALL, lazy_weights(SMALL)], rounds=12), 100),
-        (momentum(SMALL, rounds=12, beta="9/10"), 100),
+        (momentum(SMALL, rounds=12, beta="9/10"), 200),
         (gradient_tracking(SMALL, rounds=12), 1000),
     ],
     ids=lambda each: each.name if isinstance(each, Protocol) else "",
@@ -166,8 +166,8 @@ def test_the_allowance_of_blocks_holds_and_is_not_far_too_large(
                 off = float(abs(mp.mpf(float(energy)) - truth[block + k, block, j]))
             assert off <= allowance[k, j]
             ratios.append(allowance[k, j] / max(off, 1e-300))
-    # A hundredth of the allowance would not do for all but the last of the protocols, which has 420 to 600 times the
-    # error for neighbours: sums are taken in another order on each kind of processor.
+    # A hundredth of the allowance would not do for one register, nor a two-hundredth for momentum; the last of the
+    # protocols has 420 to 600 times the error for neighbours: sums are taken in another order on each kind of processor.
     assert min(ratios) < most
 
 
