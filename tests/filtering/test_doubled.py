@@ -16,6 +16,7 @@ from sottovoce.filtering.doubled import (
     bits,
     from_left,
     from_right,
+    gram,
     multiply,
     product,
     remainder,
@@ -112,6 +113,39 @@ def test_a_sum_loses_nothing() -> None:
             assert total(found, 0, j) == Fraction(float(one.high[0, j])) + sign * Fraction(
                 float(other.high[0, j])
             )
+
+
+GRAMS = {
+    "plain": drawn(1, 0)[1],
+    "of very different sizes": drawn(2, 12)[0].T,
+    "one row": np.array([[1.0, 3.0, 2.0**-60]]),
+    "zeros": np.zeros((4, 2)),
+    "halves that underflow": np.array([[5e-324, (1 + 2.0**-40) * 1e150]]),
+    "columns of all sizes": np.random.default_rng(3).normal(size=(30, 4)) * [1e-320, 1e-310, 1e100, 1e150],
+    "orthonormal": np.linalg.qr(np.random.default_rng(4).normal(size=(60, 9)))[0],
+}
+
+
+@pytest.mark.parametrize("matrix", GRAMS.values(), ids=list(GRAMS))
+def test_a_gram_matrix_is_within_its_bound_and_symmetric(matrix: np.ndarray) -> None:
+    whole = [[Fraction(float(x)) for x in column] for column in matrix.T]
+    for found in (gram(matrix), gram(matrix).nearest()):
+        assert found.error is not None
+        high, low = np.asarray(found.high), np.zeros(found.high.shape) if found.low is None else found.low
+        assert (high == high.T).all()
+        assert (low == low.T).all()
+        for i, one in enumerate(whole):
+            for j, other in enumerate(whole):
+                true = sum((x * y for x, y in zip(one, other, strict=True)), Fraction(0))
+                off = abs(Fraction(float(high[i, j])) + Fraction(float(low[i, j])) - true)
+                assert off <= Fraction(float(found.error[i, j])), (i, j)
+
+
+def test_a_gram_matrix_is_known_far_closer_than_floats_tell() -> None:
+    matrix = GRAMS["orthonormal"]
+    for found, most in ((gram(matrix), 1e-20), (gram(matrix).nearest(), 1.2e-16)):
+        assert found.error is not None
+        assert found.error.max() < most
 
 
 def test_factors_that_were_cut_for_shorter_sums_are_refused() -> None:

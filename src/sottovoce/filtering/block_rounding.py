@@ -264,13 +264,14 @@ class Measured:
         self._skew.turn(base, block.height, wide)
         # Coordinates of responses of the block are formed, and those of later ones carried on.
         self._height, self._widest = max(self._height, height), max(self._widest, count)
-        self._formed = max(self._formed, GAMMA * (height + 2) * wide)
+        self._formed = float(np.maximum(self._formed, GAMMA * (height + 2) * wide))
         self._carried.append(GAMMA * (block.later + 2) * ROOM * spread(sizes[block.height :]))
 
     def _whiten(self, filtered: Filtered, shown: np.ndarray, later: np.ndarray, lengths: np.ndarray) -> None:
         """Count what the defects of a round do: `lengths` are those of what unit disturbances after it show."""
         drift, crossed, white = _defects(filtered, lengths)
-        self._white = max(self._white, white)
+        # No number makes all of it none.
+        self._white = float(np.maximum(self._white, white))
         self._drifted += drift
         self._crossed += crossed**2
         self._norm += float(lengths @ lengths)
@@ -420,7 +421,7 @@ class _Skew:
             self._found, self._norm = own, _row_sum(own) + self._unsure
         else:
             self._found, self._norm = None, above(alone + (1 + alone) * self._norm)
-        self.most = max(self.most, above(self._norm))
+        self.most = float(np.maximum(self.most, above(self._norm)))
 
 
 def _row_sum(matrix: np.ndarray) -> float:

@@ -74,10 +74,12 @@ def states_of(run: Sequence[Filtered]) -> States:
         grown, most = _grown(run, SHARE, contributed=True)
         return States(hidden=np.ones(len(hidden)), reach=math.sqrt(most) / SHARE, squares=grown)
     _, most = _grown(run, 1.0, contributed=False)
-    unsure = max(stage.hidden[1] for stage in stages)
+    unsure = float(np.max([stage.hidden[1] for stage in stages]))
     # Σ_t = P_t + Θ_t, and what v_j lacks of being noise: both are disturbances.
-    added = max(
-        each.drift_norm + unsure * (1 + float(np.linalg.norm(each.gain)) ** 2) for each in kinds.values()
+    added = float(
+        np.max(
+            [each.drift_norm + unsure * (1 + _size(each.gain) * _size(each.gain)) for each in kinds.values()]
+        )
     )
     squares = {key: _variances(each) + above(added) * most for key, each in kinds.items()}
     return States(hidden=above(np.sqrt(hidden)), reach=math.sqrt(most), squares=squares)
@@ -112,7 +114,7 @@ def _grown(
     for each in run:
         now, stage = factor * diagonal, each.stage
         found[id(each)] = np.maximum(found.get(id(each), now), now)
-        largest = max(largest, factor * norm)
+        largest = float(np.maximum(largest, factor * norm))
         if not math.isfinite(largest):
             break
         if id(stage) in known:
@@ -132,7 +134,7 @@ def _grown(
         U, factor = FACTOR_ROOM * factor * following, 1.0
         known.clear()
         diagonal, norm = np.diagonal(U).copy(), above(float(np.abs(U).sum(axis=1).max(initial=0.0)))
-    largest = above(max(largest, factor * norm))
+    largest = above(float(np.maximum(largest, factor * norm)))
     if not math.isfinite(largest):
         found, largest = {id(each): np.full(size, np.inf) for each in run}, math.inf
     return found, largest
@@ -175,6 +177,7 @@ def _followed(
         more = taken[:, :size] - taken[:, size:] @ filtered.gain.T
         # Slabs take their factor for symmetric.
         following += (more + more.T) / 2
-        off += gamma_above(stage.inputs + 2 * (size + count) + 12) * (into + gain * seen) ** 2
+        reach = into + gain * seen
+        off += gamma_above(stage.inputs + 2 * (size + count) + 12) * reach * reach
     following.flat[:: size + 1] += share**2
     return following, off + gamma(4) * float(np.linalg.norm(following))

@@ -223,7 +223,8 @@ def gram(matrix: np.ndarray) -> Doubled:
     With X = X₁ + X₂ and H = X₁ + X₂/2, XᵀX = X₁ᵀX₁ + HᵀX₂ + (HᵀX₂)ᵀ.
 
     Guarantee: X₁ᵀX₁ is exact. H is rounded once, sums of k products with it err by γ_k, and the sum of the two is
-    rounded once more: (k + 3)u(|H|ᵀ|X₂| + |X₂|ᵀ|H|), which column sums and maxima bound.
+    rounded once more: (k + 3)u(|H|ᵀ|X₂| + |X₂|ᵀ|H|), which column sums and maxima bound. Halves of numbers too small to
+    be halved are off by 2⁻¹⁰⁷⁴ at most, which X₂ multiplies.
     Source: docs/proofs/programs.md, "Products in doubled precision".
 
     >>> found = gram(np.array([[1.0], [2.0**-40]]))
@@ -234,8 +235,8 @@ def gram(matrix: np.ndarray) -> Doubled:
     coarse, rest = np.asarray(parts.coarse), np.asarray(parts.rest)
     half = coarse + 0.5 * rest
     crossed = half.T @ rest
-    reach = np.outer(_sums(half, 0), _largest(rest, 0))
-    error = closely_above(fine_gamma(len(matrix) + 4) * (reach + reach.T)) + UNDERFLOWN
+    reach, lost = np.outer(_sums(half, 0), _largest(rest, 0)), UNDERFLOWN * (1 + _sums(rest, 0))
+    error = closely_above(fine_gamma(len(matrix) + 4) * (reach + reach.T) + np.add.outer(lost, lost))
     return Doubled(high=coarse.T @ coarse, low=crossed + crossed.T, error=error)
 
 

@@ -32,6 +32,8 @@ def slabs_of(matrix: np.ndarray) -> Slabs:
     ((0, 10, 10),)
     """
     height, width = matrix.shape
+    if not matrix.size:
+        return ((0, height, width),)
     used = matrix != 0
     ends = np.where(used.any(axis=1), width - np.argmax(used[:, ::-1], axis=1), 0)
     edges = np.linspace(0, height, PARTS + 1).astype(int)

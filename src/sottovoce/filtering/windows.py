@@ -124,7 +124,7 @@ def windowed_noise(stage: Stage) -> tuple[int, float, np.ndarray | None]:
     size, both = stage.size, stage.dense_both
     noise = np.asarray(stage.injected.high)
     longest = float((both**2).sum())
-    room = _injected_room(stage)
+    room, added = _injected_room(stage), gamma_above(4) * float(np.linalg.norm(noise))
     best: tuple[int, float, np.ndarray | None] = (1, 0.0, None)
     held = noise.copy()
     held.flat[:: size + 1] -= room
@@ -132,8 +132,8 @@ def windowed_noise(stage: Stage) -> tuple[int, float, np.ndarray | None]:
         seen = both @ held @ both.T
         seen = (seen + seen.T) / 2
         seen[:size, :size] += noise
-        # Products of three, as computed, and Q as stored.
-        off = gamma_above(2 * size + 8) * longest * float(np.linalg.norm(held)) + room
+        # Products of three, as computed, and Q as stored, which is added.
+        off = gamma_above(2 * size + 8) * longest * float(np.linalg.norm(held)) + room + added
         following = _answered(seen, size)
         if following is None:
             break

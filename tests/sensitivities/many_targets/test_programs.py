@@ -166,8 +166,8 @@ def test_the_allowance_of_blocks_holds_and_is_not_far_too_large(
                 off = float(abs(mp.mpf(float(energy)) - truth[block + k, block, j]))
             assert off <= allowance[k, j]
             ratios.append(allowance[k, j] / max(off, 1e-300))
-    # A hundredth of the allowance would not do for one register, nor a two-hundredth for momentum; the last protocol has
-    # 420 to 600 times the error for neighbours: sums are taken in another order on each kind of processor.
+    # A hundredth of the allowance would not do for one register, nor a two-hundredth for momentum; the last one has 420
+    # to 600 times the error for neighbours: sums are taken in another order on each kind of processor.
     assert min(ratios) < most
 
 
