@@ -109,6 +109,7 @@ def test_killed_at_any_step_a_node_goes_on_in_the_same_run_and_says_nothing_othe
     assert all(len(digests) == 1 for digests in said.values())
 
 
+@pytest.mark.load
 def test_who_lost_its_folder_is_in_no_run_and_sends_nothing(tmp_path: Path) -> None:
     run = three(rounds=40, quorum=1, deadlines=Deadlines(join=2.0, round=1.0, lost=0.2))
     wires, steps = Wires(run, tmp_path), 0
@@ -126,6 +127,7 @@ def test_who_lost_its_folder_is_in_no_run_and_sends_nothing(tmp_path: Path) -> N
     assert wires.found[1].sent == 0
 
 
+@pytest.mark.load
 def test_an_old_copy_of_a_folder_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     run = three(rounds=8, quorum=1)
     wires, steps, copy = Wires(run, tmp_path), 0, tmp_path / "copy"
@@ -153,6 +155,7 @@ def test_an_old_copy_of_a_folder_is_refused_before_anything_is_sent(tmp_path: Pa
     assert "missing or an old copy" in str(wires.errors[0])
 
 
+@pytest.mark.load
 @pytest.mark.parametrize("knows", ["neighbours", "file"])
 def test_a_folder_from_before_a_run_does_not_begin_it_again(knows: str, tmp_path: Path) -> None:
     run = three(rounds=8, quorum=1)

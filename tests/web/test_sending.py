@@ -88,6 +88,7 @@ def test_what_waits_to_be_read_is_bounded_for_each_client() -> None:
     assert sent(outbox.answer(Job("b", "done", None, results[1]), "greedy"))[0] == 200
 
 
+@pytest.mark.load
 def test_forty_answers_that_no_one_reads_are_held_once() -> None:
     with serving("--workers", "1") as server:
         with httpx.Client(base_url=server.address, timeout=60) as client:

@@ -143,6 +143,7 @@ def test_other_methods_are_refused(client: httpx.Client) -> None:
         assert answer.json()["error"]["kind"] == "method"
 
 
+@pytest.mark.load
 def test_the_page_stays_responsive_while_jobs_run(client: httpx.Client) -> None:
     job = client.post("/api/page", json={**LONG, "rounds": 6000}).json()["id"]
     slowest = 0.0
@@ -154,6 +155,7 @@ def test_the_page_stays_responsive_while_jobs_run(client: httpx.Client) -> None:
     assert slowest < 1
 
 
+@pytest.mark.load
 def test_an_interrupt_ends_server_and_workers() -> None:
     with serving() as server:
         httpx.post(f"{server.address}api/page", json=LONG, timeout=30)
