@@ -11,7 +11,7 @@
   let drawn = "";
   let followed = 0;
   function redraw() {
-    document.body.dataset.settled = "no";
+    unsettled();
     if (pending) return;
     pending = true;
     requestAnimationFrame(() => {
@@ -20,7 +20,13 @@
     });
   }
 
+  /** Until all is drawn and the link is written. */
+  function unsettled() {
+    document.body.dataset.settled = "no";
+  }
+
   function draw() {
+    unsettled();
     jobs.sweep();
     if (drawn !== state.inputs()) dom.tip.hide();
     drawn = state.inputs();
