@@ -204,8 +204,7 @@ class Measured:
         Guarantee: upper bounds.
         Source: docs/proofs/blocks.md, "Rows".
         """
-        stage, counts = filtered.stage, self._counts(filtered.stage)
-        size, sizes = stage.size, stage.dense_sizes
+        stage, size, sizes = filtered.stage, filtered.stage.size, filtered.stage.dense_sizes
         if id(filtered) not in self._read:
             held = self._states.held(filtered)
             counted = sizes[size:] @ (stage.column_units * held)
@@ -223,7 +222,9 @@ class Measured:
         of_states = ROOM * math.sqrt(sum(float(each @ each) for each in read)) + TINY
         # |Φ̂| is at most |A| + |K||C|, but for a rounding.
         turned = (stage.loop_terms + 3) * (lengths @ sizes[:size])
-        turned += (stage.loop_terms + counts.read + 4) * ((lengths @ np.abs(filtered.gain)) @ sizes[size:])
+        turned += (stage.loop_terms + stage.column_units + 3) * (
+            (lengths @ np.abs(filtered.gain)) @ sizes[size:]
+        )
         disturbed = ROOM * GAMMA * self._states.reach * float(np.linalg.norm(turned)) + TINY
         return np.asarray(np.add(fresh, (of_states, disturbed)))
 
@@ -317,14 +318,13 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Counts:
-    """How many entries columns have: an entry of K C or of X C sums `read` products, one for each state.
+    """How many entries columns of inputs have.
 
     Products with what a node puts in err by `alone` as long as it shows nothing at once, in units of u: (k + 3)|B_x|, k
     being its entries, or r + 1 more where it is a product. `nodes` are those that do show something, and `seen` is how
     many entries.
     """
 
-    read: np.ndarray
     alone: np.ndarray
     nodes: np.ndarray
     seen: np.ndarray
@@ -340,8 +340,7 @@ def _counts_of(stage: Stage) -> _Counts:
     seen = np.count_nonzero(shown, axis=0)
     units = np.count_nonzero(into, axis=0) + (3 if stage.given is None else stage.size + 4)
     nodes = np.flatnonzero(seen)
-    read = np.count_nonzero(stage.dense_both[stage.size :], axis=0)
-    return _Counts(read=read, alone=into * units, nodes=nodes, seen=seen[nodes])
+    return _Counts(alone=into * units, nodes=nodes, seen=seen[nodes])
 
 
 def _putting(filtered: Filtered, counts: _Counts) -> tuple[np.ndarray, np.ndarray]:

@@ -134,16 +134,6 @@ class Stage:
         return np.asarray(np.count_nonzero(self.dense_both, axis=1) + 4.0)
 
     @cached_property
-    def slabs(self) -> Slabs:
-        """Where the rows of [A; C] end."""
-        return slabs_of(self.dense_both)
-
-    @cached_property
-    def both_norm(self) -> float:
-        """‖[A; C]‖_F."""
-        return float(np.linalg.norm(self.dense_both))
-
-    @cached_property
     def largest_noise(self) -> float:
         """The largest entry of B Bᵀ."""
         return float(self.noise.process.max(initial=0.0))
