@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.doubled import Doubled, add, from_left, from_right, product
+from sottovoce.filtering.doubled import Doubled, add, from_left, from_right, gram, product
 from sottovoce.filtering.rounding import SKEWED, spread
 from sottovoce.rounding import GAMMA, ROOM, TINY, above, gamma
 
@@ -408,7 +408,7 @@ class _Skew:
 
         Guarantee: that of the class, for one block more.
         """
-        own, missed = _off_identity(base, wide)
+        own, missed = _off_identity(base)
         alone = _row_sum(own) + missed
         known, lower = self._found, base[height:]
         if known is not None and base.shape[1] <= FEW:
@@ -428,26 +428,14 @@ def _row_sum(matrix: np.ndarray) -> float:
     return float(np.abs(matrix).sum(axis=1).max(initial=0.0))
 
 
-def _off_identity(base: np.ndarray, wide: float) -> tuple[np.ndarray, float]:
-    """QᵀQ − I in doubled precision, and what that misses in norm, `wide` being a bound of ‖|Q|‖.
+def _off_identity(base: np.ndarray) -> tuple[np.ndarray, float]:
+    """QᵀQ − I from doubled precision, and what floats of it miss in norm.
 
-    With Q = Q₁ + Q₂, Q₁ of so few bits that Q₁ᵀQ₁ is exact, and H = Q₁ + Q₂/2, QᵀQ = Q₁ᵀQ₁ + HᵀQ₂ + (HᵀQ₂)ᵀ. What is
-    not exact errs by γ of its sizes, at most ‖|Q|‖ + ‖|Q₂|‖ times ‖|Q₂|‖ ≤ √(rows·columns)·max|Q₂|.
-
-    Guarantee: the second is an upper bound.
-    Source: docs/proofs/blocks.md, "What is added up".
+    Guarantee: the second is an upper bound: the largest row sum of what the first may be off by, entry by entry.
     """
-    height, count = base.shape
-    parts = from_right(Doubled(high=base), height)
-    coarse, rest = np.asarray(parts.coarse), np.asarray(parts.rest)
-    found = coarse.T @ coarse
-    found.flat[:: count + 1] -= 1.0
-    coarse += 0.5 * rest
-    crossed = coarse.T @ rest
-    found += crossed + crossed.T
-    finest = math.sqrt(height * count) * max(float(rest.max(initial=0.0)), -float(rest.min(initial=0.0)))
-    off = gamma(height + 8) * 2 * finest * (wide + finest)
-    return found, above(off) + gamma(count) * _row_sum(found) + TINY
+    found = add(gram(base), Doubled(high=np.eye(base.shape[1])), -1).nearest()
+    missed = 0.0 if found.error is None else _row_sum(found.error)
+    return np.asarray(found.high), above(missed) + TINY
 
 
 def _defects(filtered: Filtered, lengths: np.ndarray) -> tuple[float, float, float]:
