@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -276,3 +277,20 @@ def test_a_missing_node_keeps_its_weight() -> None:
             assert (A[absent] == np.eye(5)[absent]).all()
             assert A[:, absent].sum() == 1
     assert [dict(row) for row in recursion.seen[0]] == [dict(row) for row in case.loop.rows[:1]]
+
+
+def test_products_are_those_of_rationals_whatever_their_denominators() -> None:
+    """Primes of many digits, zeros, whole numbers and nothing at all: sums over one denominator are the sums."""
+    primes = [2**61 - 1, 2**89 - 1, 10**18 + 9, 1, 3, 2**1074]
+    left = [
+        [Fraction((-1) ** k * (k + i), primes[(i * k + i) % 6]) if k != i else 0 for k in range(5)]
+        for i in range(3)
+    ]
+    right = [[Fraction(7 * k - 11 * j, primes[(k + 2 * j) % 6]) for j in range(4)] for k in range(5)]
+    A, B = exact_array(left), exact_array(right)
+    found = product(A, B)
+    for i, row in enumerate(left):
+        for j in range(4):
+            assert found[i, j] == sum(Fraction(row[k]) * right[k][j] for k in range(5)), (i, j)
+    assert product(A[:0], B).shape == (0, 4)
+    assert (product(A[:, :0], B[:0]) == 0).all()

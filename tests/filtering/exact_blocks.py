@@ -8,10 +8,11 @@ than floats tell.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from flint import arb_mat, ctx
+from tests.ball_matrices import balls, floats
 
 from sottovoce.filtering.block_forms import _respond
 from sottovoce.filtering.blocks import blocks_of
@@ -24,22 +25,9 @@ if TYPE_CHECKING:
 BITS = 256
 
 
-def balls(matrix: Any) -> arb_mat:
-    """Floats as they are."""
-    whole = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
-    height, width = whole.shape
-    return arb_mat(height, width, whole.ravel().tolist())
-
-
 def two_parts(matrix: Doubled) -> arb_mat:
     """High and low together."""
     return balls(matrix.high) if matrix.low is None else balls(matrix.high) + balls(matrix.low)
-
-
-def floats(matrix: arb_mat) -> np.ndarray:
-    """The nearest floats: of what is off, digits enough."""
-    shape = matrix.nrows(), matrix.ncols()
-    return np.array([float(x.mid()) for x in matrix.entries()]).reshape(shape)
 
 
 def part(matrix: arb_mat, rows: slice, columns: slice = slice(None)) -> arb_mat:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from flint import ctx
+from tests.ball_matrices import balls, floats
 from tests.filtering.exact_blocks import (
     BITS,
-    balls,
+    ExactRound,
     exact_responses,
     exact_rounds,
-    floats,
     stored_responses,
     unwhite,
 )
-from tests.filtering.test_blocks import exact_defect
+from tests.filtering.test_blocks import exact_defect, in_blocks
 from tests.filtering.test_innovations import PROTOCOLS, SCHEDULES, VIEWS, targets_of
 
-from sottovoce.filtering import BlockResponse, block_rounding, blocks, engines, plain_steps, quick_response
+from sottovoce.filtering import block_rounding, blocks, engines, plain_steps
 from sottovoce.filtering.block_forms import _respond, _turned
 from sottovoce.filtering.block_rounding import Measured
 from sottovoce.filtering.blocks import blocks_of
@@ -32,6 +32,7 @@ from sottovoce.rounding import GAMMA
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sottovoce.filtering import BlockResponse
     from sottovoce.filtering.blocks import Block
     from sottovoce.filtering.innovations import Filtered
     from sottovoce.filtering.stages import Stage
@@ -55,13 +56,6 @@ def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "FEWEST", 3)
 
 
-def in_blocks(protocol: Protocol, view: View) -> BlockResponse:
-    """The response in blocks, which serves every target itself."""
-    response = quick_response(protocol, view, engine="filter", loose=math.inf)
-    assert isinstance(response, BlockResponse)
-    return response
-
-
 def steps_of(
     protocol: Protocol, view: View, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[BlockResponse, dict[int, tuple[Filtered, np.ndarray, np.ndarray]]]:
@@ -75,7 +69,7 @@ def steps_of(
         return filtered, following
 
     monkeypatch.setattr(plain_steps, "_filtered", kept)
-    return in_blocks(protocol, view), found
+    return in_blocks(protocol, view, "filter"), found
 
 
 def norm(*parts: np.ndarray) -> float:
@@ -116,7 +110,7 @@ def lengths_after(block: Block, k: int) -> np.ndarray:
     return np.asarray(np.sqrt((block.shown[k] ** 2).sum(axis=0) + (block.tails[k] ** 2).sum(axis=0)))
 
 
-def compare_rows(counted: Measured, block: Block, k: int, exact: Any, found: Measures) -> None:
+def compare_rows(counted: Measured, block: Block, k: int, exact: ExactRound, found: Measures) -> None:
     """What rows of one round and products with what is put in are off by."""
     each, states = block.filtered[k], counted._states
     shown, later = block.shown[k], block.tails[k]
@@ -209,7 +203,7 @@ def test_what_allowances_of_all_rounds_come_to(
     short, small = REGIMES[regime]
     monkeypatch.setattr(block_rounding, "SHORT", short)
     monkeypatch.setattr(plain_steps, "SMALL", small)
-    response, targets = in_blocks(protocol, view), targets_of(protocol, view)
+    response, targets = in_blocks(protocol, view, "filter"), targets_of(protocol, view)
     rounds = exact_rounds(response.run)
     true = unwhite(rounds)
     assert true <= response.accuracy.unwhite

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from flint import arb_mat, ctx, fmpq, fmpq_mat
+from flint import ctx, fmpq, fmpq_mat
 from scipy import linalg
+from tests.ball_matrices import balls, floats
 from tests.filtering.test_innovations import (
     ENCODED,
     PROTOCOLS,
@@ -21,6 +23,7 @@ from tests.filtering.test_innovations import (
     measured_by,
     targets_of,
 )
+from tests.interpreter import exact_view, largest_over_signs
 from tests.scenes import EVERY_ENGINE
 
 from sottovoce import graphs, sensitivity
@@ -38,7 +41,14 @@ from sottovoce.filtering import (
 from sottovoce.filtering.block_states import states_of
 from sottovoce.filtering.plain_steps import filtered_plainly
 from sottovoce.filtering.rounding import spread
-from sottovoce.protocols import exact_diffusion, gossip, gradient_tracking, momentum, pairwise_noise
+from sottovoce.protocols import (
+    clean_state,
+    exact_diffusion,
+    gossip,
+    gradient_tracking,
+    momentum,
+    pairwise_noise,
+)
 from sottovoce.views import View
 
 if TYPE_CHECKING:
@@ -302,12 +312,7 @@ def exact_defect(filtered: Filtered, P: np.ndarray, following: np.ndarray) -> np
             for part in (noise.drawn.high, noise.drawn.low):
                 made = made + balls(part)
         off = balls(answer) * made * balls(answer).transpose() - balls(aim)
-        return np.array([[abs(float(x.mid())) for x in row] for row in off.tolist()])
-
-
-def balls(matrix: Any) -> arb_mat:
-    """Floats as they are."""
-    return arb_mat(np.asarray(matrix).tolist())
+        return np.asarray(np.abs(floats(off)))
 
 
 @EVERY_ENGINE
@@ -362,6 +367,44 @@ def test_what_noise_as_stored_is_off_by_counts(
         assert defect[size:, size:].sum(axis=1).max() <= filtered.unsure.white
         assert 1e-7 < np.linalg.norm(defect[:size, :size], 2) <= filtered.unsure.norm
         P = following
+
+
+def test_what_is_no_number_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step of many of which floats say nothing: no form rests on it."""
+    view, targets = View.neighbourhood(0), np.arange(1, 6)
+    protocol = momentum(NETWORK, rounds=30, beta="9/10")
+    monkeypatch.setattr(plain_steps, "SMALL", 0)
+    close = list(program_response(protocol, view).forms(targets))
+    found = {}
+    for place in ("nowhere", "white", "norm"):
+        response = quick_response(protocol, view, loose=1e-4)
+        assert isinstance(response, BlockResponse)
+        unsure = response.run[3].unsure
+        assert unsure is not None
+        unsure.__dict__[place] = math.nan
+        found[place] = list(response.forms(targets))
+    for form, other in zip(found["white"], close, strict=True):
+        assert (form.shift, form.unwhite) == (other.shift, other.unwhite)
+    # What states may hold is known otherwise, less closely.
+    for form, other in zip(found["norm"], found["nowhere"], strict=True):
+        assert form.shift > other.shift
+
+
+@pytest.mark.parametrize("power", [20, 60, 95])
+@pytest.mark.parametrize("build", [gossip, clean_state], ids=["gossip", "clean state"])
+def test_noise_of_all_sizes_at_once(build: Any, power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levels that differ by up to 190 powers of ten: what floats lose of it is refused, or no number is too small."""
+    monkeypatch.setattr(plain_steps, "SMALL", 0)
+    monkeypatch.setattr(block_rounding, "SHORT", 0)
+    levels = tuple(Fraction(10) ** (power if node % 2 else -power) for node in range(6))
+    words = {"keep": "1/2"} if build is clean_state else {}
+    protocol = build(graphs.metropolis_weights("ring:n=6"), rounds=8, noise_levels=levels, **words)
+    view = View.neighbourhood(0)
+    found = sensitivity(protocol, view, [1, 2, 3], contribution="scalar")
+    for target, lower, upper in zip([1, 2, 3], found.squared_lower, found.squared_upper, strict=True):
+        form = exact_view(protocol, view, target).form()
+        exact = np.inf if form is None else largest_over_signs(form)
+        assert lower <= exact <= upper
 
 
 def test_forms_that_floats_leave_open_are_made_closer() -> None:

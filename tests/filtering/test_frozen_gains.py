@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from flint import arb_mat, ctx
+from tests.ball_matrices import balls, floats
 from tests.interpreter import exact_view
 
 from sottovoce import View, gossip, sensitivity
@@ -36,15 +37,6 @@ MISSED = [exact_diffusion(lazy_weights(RING), rounds=ROUNDS), gradient_tracking(
 NOTHING = Cut(relation=0.0, start=0.0, drawn=1.0, given=1.0, beyond=(1.0, 1.0), echo=0.0)
 
 
-def exactly(matrix: Any) -> arb_mat:
-    """Balls of as many bits as are asked for, in the place of floats."""
-    return arb_mat(np.asarray(matrix, dtype=np.float64).tolist())
-
-
-def floats(matrix: arb_mat) -> np.ndarray:
-    return np.array(matrix.tolist(), dtype=np.float64)
-
-
 def shown_by(steps: Sequence[FilterStep], frozen_at: int) -> arb_mat:
     """The map from states that are put in to ν, rounds by rounds, with A K⁺ and fl(X C), to be read in 256 bits.
 
@@ -56,7 +48,7 @@ def shown_by(steps: Sequence[FilterStep], frozen_at: int) -> arb_mat:
     for each in order:
         if id(each) not in made:
             parts = each.stage.transition, each.update, each.stage.rows, each.plainly_whitened
-            A, update, C, shows = map(exactly, parts)
+            A, update, C, shows = map(balls, parts)
             made[id(each)] = A - A * update * C, shows
     shown = arb_mat(len(order) * count, len(order) * size)
     for t, each in enumerate(order):
@@ -72,8 +64,8 @@ def lacking(steps: Sequence[FilterStep], frozen_at: int) -> float:
     """What the least eigenvalue of the covariance of ν lacks of 1."""
     with ctx.workprec(256):
         shown = shown_by(steps, frozen_at)
-        noise = exactly(np.diag(np.tile(np.diagonal(steps[0].stage.injected.high), len(steps))))
-        off = shown * noise * shown.transpose() - exactly(np.eye(shown.nrows()))
+        noise = balls(np.diag(np.tile(np.diagonal(steps[0].stage.injected.high), len(steps))))
+        off = shown * noise * shown.transpose() - balls(np.eye(shown.nrows()))
     return -float(np.linalg.eigvalsh(floats(off))[0])
 
 
@@ -156,12 +148,12 @@ def test_floats_in_the_place_of_gains_move_defects_by_less_than_is_said() -> Non
     step = response.steps[3]
     with ctx.workprec(256):
         A, C, K, X = (
-            exactly(each)
+            balls(each)
             for each in (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
         )
-        loop, rows, held = A - K * C, X * C, exactly(step.stage.injected.high)
-        moved = K * C - A * exactly(step.filtered.update) * C
-        shown = exactly(step.filtered.plainly_whitened) - rows
+        loop, rows, held = A - K * C, X * C, balls(step.stage.injected.high)
+        moved = K * C - A * balls(step.filtered.update) * C
+        shown = balls(step.filtered.plainly_whitened) - rows
         drift = moved * held * loop.transpose() + loop * held * moved.transpose()
         crossed = moved * held * rows.transpose() + loop * held * shown.transpose()
         white = shown * held * rows.transpose() + rows * held * shown.transpose()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from flint import arb_mat, ctx
+from tests.ball_matrices import balls
 from tests.interpreter import exact_view
 from tests.pairings import each_pair
 
@@ -138,7 +139,7 @@ def moved_states(response: ProgramResponse, *, exactly: bool) -> tuple[list[list
     """What round s has put into the state of round t ≥ s, as a map, and X C of every round; in 128 bits if asked."""
 
     def read(matrix: Any) -> Any:
-        return arb_mat(np.asarray(matrix).tolist()) if exactly else np.asarray(matrix)
+        return balls(matrix) if exactly else np.asarray(matrix)
 
     with ctx.workprec(128):
         size = response.steps[0].stage.size

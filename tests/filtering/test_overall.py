@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx
 from scipy import linalg
+from tests.ball_matrices import balls, floats
 
 from sottovoce import View, gossip, sensitivity
 from sottovoce.filtering import ProgramResponse, program_forms, program_response
@@ -47,13 +48,13 @@ def covariance(response: ProgramResponse) -> np.ndarray:
     with ctx.workprec(128):
         for step in response.steps:
             parts = (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
-            A, C, K, X = map(exactly, parts)
+            A, C, K, X = map(balls, parts)
             assert step.stage.noise.injected is not None
-            rounds.append((A - K * C, X * C, exactly(step.stage.noise.injected.high)))
+            rounds.append((A - K * C, X * C, balls(step.stage.noise.injected.high)))
         count = int(response.starts[-1])
-        total = exactly(-np.eye(count))
+        total = balls(-np.eye(count))
         for s, (_, _, noise) in enumerate(rounds):
-            shown, moved = [], exactly(np.eye(noise.nrows()))
+            shown, moved = [], balls(np.eye(noise.nrows()))
             for loop, read, _ in rounds[s:]:
                 shown += (read * moved).tolist()
                 moved = loop * moved
@@ -61,16 +62,6 @@ def covariance(response: ProgramResponse) -> np.ndarray:
             rows = arb_mat(before + shown)
             total = total + rows * noise * rows.transpose()
         return floats(total)
-
-
-def exactly(matrix: np.ndarray) -> arb_mat:
-    """Floats as they are."""
-    return arb_mat(np.asarray(matrix).tolist())
-
-
-def floats(matrix: arb_mat) -> np.ndarray:
-    """The nearest floats."""
-    return np.array([[float(x) for x in row] for row in matrix.tolist()])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS[::3], ids=lambda each: each.name)
@@ -97,12 +88,12 @@ def test_floats_follow_a_stream_within_the_allowance() -> None:
         exact = arb_mat(len(state), 1)
         for step in response.steps:
             parts = (step.stage.transition, step.stage.rows, step.filtered.gain, step.filtered.whitener)
-            A, C, K, X = map(exactly, parts)
+            A, C, K, X = map(balls, parts)
             assert step.stage.given is not None
             source = step.stage.given[:, [1]]
-            state, exact = state + source[:, 0], exact + exactly(source)
+            state, exact = state + source[:, 0], exact + balls(source)
             shown = step.filtered.whitener @ step.stage.rows @ state
-            off += float(np.linalg.norm(floats(exactly(shown[:, None]) - X * C * exact)) ** 2)
+            off += float(np.linalg.norm(floats(balls(shown[:, None]) - X * C * exact)) ** 2)
             state = step.stage.transition @ state - step.filtered.gain @ (step.stage.rows @ state)
             exact = A * exact - K * (C * exact)
     assert 0 < np.sqrt(off) <= bounds.plainly * np.sqrt(ROUNDS) < 1e5 * np.sqrt(off)
@@ -178,9 +169,9 @@ def test_defects_in_plain_floats_hold_in_128_bits(protocol: Protocol) -> None:
     answer = np.eye(stage.size + m)
     answer[: stage.size, stage.size :], answer[stage.size :, stage.size :] = -K, X
     with ctx.workprec(128):
-        both, after = exactly(stage.dense_both), exactly(answer)
-        whole = both * (exactly(P) + exactly(stage.injected.high)) * both.transpose()
-        off = after * whole * after.transpose() - exactly(linalg.block_diag(following, np.eye(m)))
+        both, after = balls(stage.dense_both), balls(answer)
+        whole = both * (balls(P) + balls(stage.injected.high)) * both.transpose()
+        off = after * whole * after.transpose() - balls(linalg.block_diag(following, np.eye(m)))
         true = np.abs(floats(off))
     assert (true <= bound).all()
     assert np.linalg.norm(bound, 2) < 1000 * np.linalg.norm(true, 2)
@@ -201,11 +192,11 @@ def test_states_from_noise_hold_in_128_bits(protocol: Protocol) -> None:
             assert (let_in * np.linalg.norm(disturbed, axis=1) <= step.held[:, 1]).all()
             for each in contributed:
                 assert (np.linalg.norm(each, axis=1) <= step.held[:, 0]).all()
-            loop = exactly(step.stage.transition) - exactly(step.filtered.gain) * exactly(step.stage.rows)
+            loop = balls(step.stage.transition) - balls(step.filtered.gain) * balls(step.stage.rows)
             given = step.stage.inputs_given[:, [1, 7]]
 
             def after(columns: np.ndarray, loop: arb_mat = loop) -> np.ndarray:
-                return floats(loop * exactly(columns))
+                return floats(loop * balls(columns))
 
             contributed = [after(np.hstack([each, given[:, [k]]])) for k, each in enumerate(contributed)]
             disturbed = np.hstack([after(disturbed) if disturbed.size else disturbed, np.eye(size)])

@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from flint import arb_mat, ctx
+from tests.ball_matrices import balls
 from tests.sensitivities.many_targets.test_projection import response_of
 
 from sottovoce.filtering import ClosedLoop
@@ -24,7 +25,7 @@ def exactly(response: FilteredResponse, rounds: int, first: int) -> tuple[Any, A
     """Σ (DB^ℓ)ᵀDB^ℓ over the lags below `rounds`, and from `first` on, of the model as stored, in 256 bits."""
     with ctx.workprec(320):
         A, C, K, D = (
-            arb_mat(np.asarray(part).tolist())
+            balls(part)
             for part in (
                 dense_transition(response),
                 response.rows,

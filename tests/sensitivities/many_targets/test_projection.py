@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from flint import arb, arb_mat, ctx
+from tests.ball_matrices import balls
 
 from sottovoce import gossip, graphs
 from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
@@ -111,11 +112,6 @@ class Exact:
 def squares(matrix: arb_mat) -> arb:
     """The squared Frobenius norm."""
     return sum((x * x for x in matrix.entries()), arb(0))
-
-
-def balls(matrix: Any) -> arb_mat:
-    """Floats as they are."""
-    return arb_mat(np.asarray(matrix).tolist())
 
 
 def exact_response(response: FilteredResponse, edges: np.ndarray, b: np.ndarray) -> Exact:
