@@ -56,9 +56,10 @@ def plain_defect(
 ) -> np.ndarray:
     """The same on a Krylov space in plain floats: see `_computed` for what is given.
 
-    With b the norms of the rows of [A; C], h ≥ ‖|held|‖ and g = |G|b what floats make of G Y Gᵀ errs by at most
+    With b the norms of the rows of [A; C], k their numbers of entries, h ≥ ‖|held|‖, g = |G|b and d = |G|diag(k + 4)b
+    what floats make of G Y Gᵀ errs by at most
 
-        ((2r + 2m + 13)u·h + e) g gᵀ,      e ≥ what Q is off by, in norm,
+        u·h(d gᵀ + g dᵀ) + ((2m + 5)u·h + e) g gᵀ,      e ≥ what Q is off by, in norm,
 
     entry by entry: |x|ᵀ|held||y| ≤ h‖x‖‖y‖ for all rows x and y of [A; C].
 
@@ -66,12 +67,17 @@ def plain_defect(
     Source: docs/proofs/programs.md, "Defects in plain floats".
     """
     found = _computed(stage, seen, K, X, following)
-    wide = _answered(K, X, stage.row_lengths)
+    wide, counted = (
+        _answered(K, X, sizes) for sizes in (stage.row_lengths, stage.row_units * stage.row_lengths)
+    )
     largest = min(float(np.linalg.norm(held)), float(np.abs(held).sum(axis=1).max(initial=0.0)))
     injected = stage.injected
     missed = 0.0 if injected.error is None else float(np.linalg.norm(injected.error))
-    share = above(fine_gamma(2 * stage.size + 2 * stage.count + 13) * largest + missed)
-    found += np.outer(share * wide, wide)
+    share = above(fine_gamma(2 * stage.count + 5) * largest + missed)
+    # d gᵀ + g dᵀ + s g gᵀ in one product of two columns.
+    found += np.column_stack([fine_gamma(largest) * counted + share * wide, wide]) @ np.vstack(
+        [wide, fine_gamma(largest) * counted]
+    )
     return found
 
 
