@@ -42,7 +42,7 @@ swarm: $(TESTABLE)  ## eight sites as processes of this machine, which learn tog
 test: check browser  ## lint, types, architecture, documentation and every test
 	$(BIN)/python -m pytest $(TOGETHER)
 
-quick: check  ## the same without what needs a browser, or many clients and processes, or kills some: little of it waits
+quick: check  ## the same without what needs a browser, or many requests, clients or processes, or kills some
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not load"
 
 check: $(TESTABLE)

@@ -49,12 +49,14 @@ def server() -> Iterator[Server]:
         yield found
 
 
+@pytest.mark.load
 @WHOLE.parametrize()
 @TRIED
 def test_the_server_keeps_to_the_description(case: schemathesis.Case[Any], server: Server) -> None:
     keeps_to_the_description(case, server)
 
 
+@pytest.mark.load
 @VALID.parametrize()
 @TRIED
 def test_the_server_keeps_to_what_is_described_like_reports(
