@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from sottovoce.auditing.copies import copied, most_copies
 from sottovoce.auditing.programs import linear_attack, program_scene
 from sottovoce.auditing.results import TrainingAudit, claimed_ends
 from sottovoce.auditing.verbs import CONFIDENCE, audit_simulator
@@ -47,11 +48,12 @@ RUNS_PER_WEIGHT = 60
 class CanaryLoss:
     """A loss, and at one node a further record: its gradient is `gradient` at any model, clipped as all others are.
 
-    With a `place` it stands there, whatever record does so otherwise, and takes part when that place does.
+    With a `place` it stands there, whatever record does so otherwise, and takes part when that place does. A slice of
+    nodes holds one each.
     """
 
     loss: Loss
-    node: int
+    node: int | slice
     gradient: Array
     place: int | None = None
 
@@ -93,7 +95,7 @@ class CanaryLoss:
         """Those of the loss, with the canary in its node's sum; what was clipped or zeroed is that of the records."""
         added = self.gradient if clip is None else clipped_rows(self.gradient[None], clip).values[0]
         if self.place is not None:
-            added, weights = weights[self.node, self.place] * added, weights.copy()
+            added, weights = np.multiply.outer(weights[self.node, self.place], added), weights.copy()
             weights[self.node, self.place] = 0
         found = self.loss.clipped_sums(models, shards, weights, clip)
         sums = found.values.copy()
@@ -227,41 +229,63 @@ def training_simulator(
         present[scene.target, 0] = True
         task = replace(task, shards=replace(task.shards, present=present))
 
+    base, n = replace(plan, task=task), plan.protocol.n
+    most = most_copies(base)
+
     @cache
-    def planned(share: float) -> Plan:
+    def beside(copies: int) -> Plan:
+        return copied(base, copies) if copies > 1 else base
+
+    def planned(share: float, copies: int) -> Plan:
+        chosen = beside(copies)
         if share == 0 and place is None:
-            return plan
+            return chosen
         gradient = share * plan.recipe.clip * direction
-        loss = CanaryLoss(loss=task.loss, node=scene.target, gradient=gradient, place=place)
-        return replace(plan, task=replace(task, loss=loss))
+        loss = CanaryLoss(loss=task.loss, node=slice(scene.target, None, n), gradient=gradient, place=place)
+        return replace(chosen, task=replace(chosen.task, loss=loss))
+
+    def side_by_side(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+        keys = rng.integers(2**64, size=(runs * n, 2), dtype=np.uint64)
+        noise = NodeNoise(keys, plan.task.dimension)
+        descents = {share: planned(share, runs).descent(noise) for share in set(stream.tolist())}
+        state = init(next(iter(descents.values())))
+        written, part = [], []
+        for t, share in enumerate(stream.tolist()):
+            state, info = step(descents[share], state)
+            # One column a run, here and below.
+            seen = [_along(each, runs, direction) for each in (*info.messages, *info.noise)]
+            messages, noises = seen[: len(info.messages)], seen[len(info.messages) :]
+            # A message moves by −η times what the gradient moves by.
+            sent = [each / (-sizes[t] * unit) for each in messages]
+            written.append(scene.written(t, sent, plan.noise_multiplier * np.concatenate(noises)))
+            there = np.ones(runs, dtype=bool)
+            if place is not None:
+                there = taking_part(descents[share], t)[scene.target :: n, place]
+            part.append(there)
+        if told is None:
+            return np.concatenate(written).T
+        return _summed(np.array(written), told[:, None] * np.array(part))
 
     def run(stream: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
-        width = len(scene.told) if told is None else 2 * len(scene.told) // plan.protocol.rounds
-        views = np.empty((runs, width))
-        for view in views:
-            keys = rng.integers(2**64, size=(plan.protocol.n, 2), dtype=np.uint64)
-            noise = NodeNoise(keys, plan.task.dimension)
-            descents = {share: planned(share).descent(noise) for share in set(stream.tolist())}
-            state = init(next(iter(descents.values())))
-            written, part = [], []
-            for t, share in enumerate(stream.tolist()):
-                state, info = step(descents[share], state)
-                drawn = plan.noise_multiplier * np.concatenate(info.noise) @ direction
-                # A message moves by −η times what the gradient moves by.
-                sent = [message @ direction / (-sizes[t] * unit) for message in info.messages]
-                written.append(scene.written(t, sent, drawn))
-                part.append(place is None or bool(taking_part(descents[share], t)[scene.target, place]))
-            view[:] = np.concatenate(written) if told is None else _summed(written, told * np.array(part))
-        return views
+        return np.concatenate(
+            [side_by_side(stream, min(most, runs - done), rng) for done in range(0, runs, most)]
+        )
 
     return run
 
 
-def _summed(written: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """What was written down of each round times its weight, added up; and so what stood before it, with that weight."""
-    rounds = np.array(written)
+def _along(rows: Array, runs: int, direction: np.ndarray) -> Array:
+    """What rows, those of one run after those of another, are along a direction; one column a run."""
+    return np.asarray((rows @ direction).reshape(runs, -1).T)
+
+
+def _summed(rounds: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """What was written down of each round times its weight, added up; and so what stood before it, with that weight.
+
+    `rounds` is (rounds, numbers, runs) and `weights` (rounds, runs); there is one row a run.
+    """
     before = np.concatenate([np.zeros_like(rounds[:1]), rounds[:-1]])
-    return np.concatenate([weights @ rounds, weights @ before])
+    return np.hstack([np.einsum("tr,twr->rw", weights, each) for each in (rounds, before)])
 
 
 def _as_told(account: Account) -> Account:
