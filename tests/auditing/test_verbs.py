@@ -268,12 +268,11 @@ class HuberStar:
                 other = (first - shift)[..., None] / 2 + np.sqrt(0.5) * nodes
                 state = 2 / 3 * other + centre / 3
                 mean = 2 / 3 * (first[..., None] - other) + centre / 3 + shift + state - np.clip(state, -1, 1)
-                later = (stats.norm.pdf(second[..., None], mean, np.sqrt(2)) * weights).sum(
-                    -1
-                ) / weights.sum()
-                densities.append(stats.norm.pdf(first, shift, np.sqrt(2)) * later)
+                # Densities of variance 2, without the constant 1/√(4π) of each.
+                later = np.exp(-((second[..., None] - mean) ** 2) / 4) @ weights / weights.sum()
+                densities.append(np.exp(-((first - shift) ** 2) / 4) * later)
             gain = np.maximum(densities[1] - np.exp(epsilon) * densities[0], 0).sum()
-            total += share * gain * (grid[1] - grid[0]) ** 2
+            total += share * gain * (grid[1] - grid[0]) ** 2 / (4 * np.pi)
         return float(total)
 
 

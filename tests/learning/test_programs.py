@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 RING = metropolis_weights("ring:n=6")
 
 
+@cache
 def dense_maps(
     protocol: Protocol,
 ) -> list[tuple[np.ndarray, list[np.ndarray], list[tuple[str, tuple[int, ...]]]]]:
@@ -270,27 +272,34 @@ def test_what_a_node_learns_of_any_loss_is_what_it_would_hearing_all(protocol: P
     assert hidden.account.mu.upper == pytest.approx(outside.account.mu.upper, rel=1e-9)
 
 
-def seen_in_training(protocol: Protocol, rows: np.ndarray, known: set[int], target: int) -> np.ndarray:
-    """M of a view of training on quadratic losses of curvature 1 at step ½, from impulses of the trainer itself.
-
-    In DECOR a contribution enters as the target's own draw does before it is encoded.
-    """
+@cache
+def sent_by_quadratic_losses(protocol: Protocol, number: int, owners: tuple[int, ...]) -> np.ndarray:
+    """All messages of training on quadratic losses of curvature 1 at step ½, one row a round, of a unit of one draw."""
     shards = shards_of([np.zeros((2, 1))] * protocol.n, [np.zeros(2)] * protocol.n, nominal=2)
-    task = Task(name="zeros", loss=quadratic(1, 1.0), shards=shards)
+    descent = Descent(
+        task=Task(name="zeros", loss=quadratic(1, 1.0), shards=shards),
+        protocol=protocol,
+        steps=np.full(protocol.rounds, 0.5),
+        noise=Impulse(number, owners),
+        noise_std=1.0,
+    )
+    state, sent = init(descent), []
+    for _ in range(protocol.rounds):
+        state, info = step(descent, state)
+        sent.append(info.messages[0][:, 0] / -0.5)
+    return np.array(sent)
+
+
+def seen_in_training(
+    protocol: Protocol, fresh: Protocol, rows: np.ndarray, known: set[int], target: int
+) -> np.ndarray:
+    """M of a view of training on quadratic losses, from impulses of the trainer itself.
+
+    In DECOR a contribution enters as the target's own draw does before it is encoded, as in `fresh`.
+    """
 
     def shown(run: Protocol, number: int, owners: tuple[int, ...]) -> np.ndarray:
-        descent = Descent(
-            task=task,
-            protocol=run,
-            steps=np.full(protocol.rounds, 0.5),
-            noise=Impulse(number, owners),
-            noise_std=1.0,
-        )
-        state, seen = init(descent), []
-        for _ in range(protocol.rounds):
-            state, info = step(descent, state)
-            seen.append(rows @ info.messages[0][:, 0] / -0.5)
-        return np.concatenate(seen)
+        return (sent_by_quadratic_losses(run, number, owners) @ rows.T).ravel()
 
     T, nodes = protocol.rounds, [(i,) for i in range(protocol.n)]
     drawn: list[Any] = [nodes, edges_of(protocol.weights)]
@@ -302,21 +311,24 @@ def seen_in_training(protocol: Protocol, rows: np.ndarray, known: set[int], targ
         if known.isdisjoint(owners)
     ]
     N = np.array([shown(protocol, *each) for each in unknown]).T
-    G = np.array([shown(replace(protocol, encoder=(1,)), 2 * t, (target,)) for t in range(T)]).T
+    G = np.array([shown(fresh, 2 * t, (target,)) for t in range(T)]).T
     return np.asarray(G.T @ np.linalg.pinv(N @ N.T) @ G)
+
+
+ENCODED_DECOR = replace(DECOR, encoder=(1, "1/2"))
 
 
 @pytest.mark.parametrize("view", ["neighbourhood", "secure-sum", "single-node"])
 def test_quadratic_losses_close_the_loop_of_any_program(view: Any) -> None:
     shards = shards_of([np.zeros((2, 1))] * 6, [np.zeros(2)] * 6, nominal=2)
     task = Task(name="zeros", loss=quadratic(1, 1.0), shards=shards)
-    for protocol in (DECOR, replace(DECOR, encoder=(1, "1/2"))):
+    for protocol in (DECOR, ENCODED_DECOR):
         chosen = plan(task, protocol, view=view, noise_multiplier=1.0, step=0.5, observers=[0])
         assert chosen.account.assumption == "quadratic"
         W, eye = RING.matrix.toarray(), np.eye(6)
         rows = {"neighbourhood": eye[[0, 1, 5]], "secure-sum": W[:1], "single-node": eye[:1]}[view]
         for target in range(1, 6):
-            M = seen_in_training(protocol, rows, {0}, target)
+            M = seen_in_training(protocol, DECOR, rows, {0}, target)
             signs = np.array([[1, *rest] for rest in itertools.product((1, -1), repeat=3)])
             pair = chosen.table[0, target].sensitivity_squared
             assert pair is not None

@@ -109,25 +109,26 @@ def test_a_loss_without_a_radius_knows_no_smoothness() -> None:
 @pytest.mark.parametrize("unit", ["record", "node"])
 def test_update_maps_lie_in_the_ball_clipped_or_not(loss: LinearLoss, clip: float, unit: Any) -> None:
     """‖g(z′) − g(z) − c(z′ − z)‖ ≤ r‖z′ − z‖ for nodes of several records, steps that vary, with regularisation."""
-    features = [np.vstack([RNG.standard_normal(4) * 3, RNG.standard_normal(4) / 3]) for _ in range(3)]
-    labels = [np.array([0, 1]), np.array([1, 1]), np.array([0, 0])]
+    # Nodes of three kinds, twenty of each, so that each message is that of a pair of models of its own.
+    features = [np.vstack([RNG.standard_normal(4) * 3, RNG.standard_normal(4) / 3]) for _ in range(3)] * 20
+    labels = [np.array([0, 1]), np.array([1, 1]), np.array([0, 0])] * 20
     task = Task(name="few", loss=loss, shards=shards_of(features, labels, nominal=2), l2=0.2)
     steps = np.array([1.5, 1.5, 0.7])
     reaction = reaction_of(task, steps, Recipe(noise_multiplier=1, clip=clip, unit=unit))
     assert reaction.slopes is not None
-    protocol = gossip(graphs.metropolis_weights("ring:n=3"), rounds=3)
+    protocol = gossip(graphs.metropolis_weights("ring:n=60"), rounds=3)
     chosen = plan(task, protocol, noise_multiplier=1.0, step=1.5, clip=clip, unit=unit)
     bare = _bare_messages(chosen)
     for t, size in enumerate(steps):
         lower, upper = reaction.slopes[t]
         ratio = steps[t - 1] / size if t else 1.0
         centre, radius = (lower + upper) / 2, (upper - lower) / 2
-        for _ in range(20):
-            z = RNG.standard_normal((3, task.dimension)) * 10.0 ** RNG.uniform(-1, 1)
-            moved = z + RNG.standard_normal(z.shape) * 10.0 ** RNG.uniform(-4, 1)
-            difference = ratio * (bare(moved, size) - bare(z, size)) - centre * (moved - z)
-            lengths = np.linalg.norm(difference, axis=1), np.linalg.norm(moved - z, axis=1)
-            assert (lengths[0] <= radius * lengths[1] * (1 + 1e-9)).all()
+        scales = 10.0 ** np.repeat(RNG.uniform([-1, -4], [1, 1], (20, 2)), 3, axis=0)
+        z = RNG.standard_normal((60, task.dimension)) * scales[:, :1]
+        moved = z + RNG.standard_normal(z.shape) * scales[:, 1:]
+        difference = ratio * (bare(moved, size) - bare(z, size)) - centre * (moved - z)
+        lengths = np.linalg.norm(difference, axis=1), np.linalg.norm(moved - z, axis=1)
+        assert (lengths[0] <= radius * lengths[1] * (1 + 1e-9)).all()
 
 
 def _bare_messages(chosen: Any) -> Any:

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import stat
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +18,6 @@ from torch import nn
 from sottovoce.errors import FileError, InputError
 from sottovoce.learning import descent
 from sottovoce.learning.sites import begin, read_checkpoint, train_module
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CROSS = nn.functional.cross_entropy
 WORDS: dict[str, Any] = {"shard_size": 12, "rounds": 6, "noise_multiplier": 2.0, "step": 0.1, "batches": 4}
@@ -31,20 +31,38 @@ def begun(tmp_path: Path, done: int = 3, **words: Any) -> tuple[Any, Path]:
     return training, training.save(tmp_path / "run.pt")
 
 
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A checkpoint of a run of which three rounds are done; a file of one's own, and the same run each time."""
+    file = tmp_path / "run.pt"
+    file.write_bytes(three_rounds())
+    return file
+
+
+@cache
+def three_rounds() -> bytes:
+    with TemporaryDirectory() as folder:
+        return begun(Path(folder))[1].read_bytes()
+
+
 @pytest.mark.parametrize("seed", [None, 5])
-@pytest.mark.parametrize("done", [0, 3, 5])
-def test_a_run_goes_on_bit_for_bit(tmp_path: Path, done: int, seed: int | None) -> None:
-    training, file = begun(tmp_path, done, seed=seed)
-    again = begin(cnn(), CROSS, images(4), "ring:n=4", resume=file, **WORDS)
-    assert (again.round, again.rounds) == (done, 6)
+def test_a_run_goes_on_bit_for_bit(tmp_path: Path, seed: int | None) -> None:
+    training, _ = begun(tmp_path, 0, seed=seed)
+    files = {}
     while training.round < training.rounds:
+        files[training.round] = training.save(tmp_path / f"{training.round}.pt")
         training.step()
-        again.step()
-    one, two = training.result().run, again.result().run
-    assert np.array_equal(one.state.registers, two.state.registers)
-    assert one.history.loss.tolist() == two.history.loss.tolist()
-    assert one.account == two.account
-    assert one.seeded == two.seeded == (seed is not None)
+    one = training.result().run
+    for done in (0, 3, 5):
+        again = begin(cnn(), CROSS, images(4), "ring:n=4", resume=files[done], **WORDS)
+        assert (again.round, again.rounds) == (done, 6)
+        while again.round < again.rounds:
+            again.step()
+        two = again.result().run
+        assert np.array_equal(one.state.registers, two.state.registers)
+        assert one.history.loss.tolist() == two.history.loss.tolist()
+        assert one.account == two.account
+        assert one.seeded == two.seeded == (seed is not None)
 
 
 def test_models_are_state_dicts(tmp_path: Path) -> None:
@@ -101,11 +119,10 @@ def test_train_module_keeps_a_checkpoint_and_goes_on(tmp_path: Path, monkeypatch
         ({"seed": 4}, "seed must be that of the run to resume"),
     ],
 )
-def test_a_run_goes_on_with_what_it_began_with(tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    _, file = begun(tmp_path)
+def test_a_run_goes_on_with_what_it_began_with(kept: Path, change: dict[str, Any], words: str) -> None:
     module, sites = change.pop("module", cnn()), change.pop("sites", images(4))
     with pytest.raises(InputError, match=words):
-        begin(module, CROSS, sites, change.pop("graph", "ring:n=4"), resume=file, **WORDS | change)
+        begin(module, CROSS, sites, change.pop("graph", "ring:n=4"), resume=kept, **WORDS | change)
 
 
 def test_noise_that_does_not_reach_the_target_is_refused(tmp_path: Path) -> None:
@@ -143,18 +160,16 @@ def tampered(name: str, change: Any) -> Any:
         (tampered("settings", lambda _: "{"), "not a checkpoint"),
     ],
 )
-def test_a_forged_checkpoint_is_refused(tmp_path: Path, forge: Any, words: str) -> None:
-    _, file = begun(tmp_path)
-    found = torch.load(file, weights_only=True)
+def test_a_forged_checkpoint_is_refused(kept: Path, forge: Any, words: str) -> None:
+    found = torch.load(kept, weights_only=True)
     forge(found)
-    torch.save(found, file)
+    torch.save(found, kept)
     with pytest.raises(InputError, match=words):
-        begin(cnn(), CROSS, images(4), "ring:n=4", resume=file, **WORDS)
+        begin(cnn(), CROSS, images(4), "ring:n=4", resume=kept, **WORDS)
 
 
-def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    _, file = begun(tmp_path)
-    whole = file.read_bytes()
+def test_a_file_that_is_none_is_refused(kept: Path, tmp_path: Path) -> None:
+    file, whole = kept, kept.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FileError, match=r"run\.pt: not a checkpoint"):
         read_checkpoint(file)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,32 +28,42 @@ def loss_of(task: Any) -> ModuleLoss:
     return task.loss
 
 
-def by_hand(module: nn.Module, criterion: Any, dataset: Any, clip: float | None) -> np.ndarray:
-    """The clipped sum of one site, record by record with plain autograd."""
-    total = 0.0
+def by_hand(module: nn.Module, criterion: Any, dataset: Any) -> list[torch.Tensor]:
+    """The gradients of one site, record by record with plain autograd."""
+    rows = []
     for given, target in dataset:
         module.zero_grad()
         criterion(module(given[None]), target[None]).backward()
-        row = torch.cat([p.grad.reshape(-1).double() for p in module.parameters() if p.requires_grad])
-        norm = float(row.norm())
-        total = total + row * (1.0 if clip is None else min(1.0, clip / norm))
-    return np.asarray(torch.as_tensor(total).numpy())
+        rows.append(torch.cat([p.grad.reshape(-1).double() for p in module.parameters() if p.requires_grad]))
+    return rows
+
+
+def summed(rows: list[torch.Tensor], clip: float | None) -> np.ndarray:
+    """The clipped sum of gradients."""
+    shares = [1.0 if clip is None else min(1.0, clip / float(row.norm())) for row in rows]
+    return np.asarray(sum(row * share for row, share in zip(rows, shares, strict=True)))
+
+
+@cache
+def one_by_one() -> tuple[list[list[torch.Tensor]], float]:
+    """The gradients of every record of three sites, and the mean loss."""
+    sites, losses = images(3), []
+    for given, targets in (each.tensors for each in sites):
+        losses.append(float(CROSS(cnn()(given), targets).detach()))
+    return [by_hand(cnn(), CROSS, site) for site in sites], float(np.mean(losses))
 
 
 @pytest.mark.parametrize("clip", [None, 0.3, 1e6])
 @pytest.mark.parametrize("chunk", [1, 5, 12, 20])
 def test_sums_are_those_of_records_one_by_one(chunk: int, clip: float | None) -> None:
-    sites = images(3)
-    task = module_task(cnn(), CROSS, sites, shard_size=12, chunk=chunk)
+    task = module_task(cnn(), CROSS, images(3), shard_size=12, chunk=chunk)
     models = np.tile(loss_of(task).start, (3, 1))
     found = task.loss.clipped_sums(models, task.shards, task.shards.present.astype(float), clip)
-    for site in range(3):
-        assert np.allclose(found.values[site], by_hand(cnn(), CROSS, sites[site], clip), atol=1e-5)
+    gradients, loss = one_by_one()
+    for value, rows in zip(found.values, gradients, strict=True):
+        assert np.allclose(value, summed(rows, clip), atol=1e-5)
     assert found.clipped == (1.0 if clip == 0.3 else 0.0)
-    assert found.loss == pytest.approx(
-        float(np.mean([float(CROSS(cnn()(x), y).detach()) for x, y in (each.tensors for each in sites)])),
-        rel=1e-5,
-    )
+    assert found.loss == pytest.approx(loss, rel=1e-5)
 
 
 def test_sums_are_those_of_the_bundled_loss() -> None:
@@ -211,7 +222,7 @@ def test_parameters_that_layers_share_are_one() -> None:
     task = module_task(module, squared, tables(2), shard_size=6)
     assert task.dimension == 9
     found = task.loss.clipped_sums(np.tile(loss_of(task).start, (2, 1)), task.shards, np.ones((2, 6)), None)
-    assert np.allclose(found.values[1], by_hand(module, squared, tables(2)[1], None), atol=1e-5)
+    assert np.allclose(found.values[1], summed(by_hand(module, squared, tables(2)[1]), None), atol=1e-5)
 
 
 def test_losses_are_told_apart_by_module_criterion_and_records() -> None:
