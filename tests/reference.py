@@ -14,6 +14,7 @@ import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -172,14 +173,19 @@ def exact_value(weights: GossipWeights, view: View, target: int, stream: np.ndar
 
 def semidefinite_maximum(form: np.ndarray) -> float:
     """max ⟨M, X⟩ over X ⪰ 0, X_tt = 1, by a general solver, to about 1e-7."""
-    cvxpy: Any = importlib.import_module("cvxpy")
-    rounds = len(form)
-    X = cvxpy.Variable((rounds, rounds), PSD=True)
-    problem = cvxpy.Problem(
-        cvxpy.Maximize(cvxpy.sum(cvxpy.multiply((form + form.T) / 2, X))), [cvxpy.diag(X) == 1]
-    )
-    problem.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    given, problem = _semidefinite(len(form))
+    given.value = (form + form.T) / 2
+    problem.solve(solver="CLARABEL", warm_start=False, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
     return float(problem.value)
+
+
+@cache
+def _semidefinite(rounds: int) -> tuple[Any, Any]:
+    """The matrix M and the problem that it is put into, which is brought into standard form once for each size."""
+    cvxpy: Any = importlib.import_module("cvxpy")
+    given, X = cvxpy.Parameter((rounds, rounds)), cvxpy.Variable((rounds, rounds), PSD=True)
+    problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(given, X))), [cvxpy.diag(X) == 1])
+    return given, problem
 
 
 def graph_of(case: dict[str, Any]) -> Graph:

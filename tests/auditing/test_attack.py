@@ -64,7 +64,7 @@ def test_scores_have_the_spread_and_the_distance_that_is_claimed() -> None:
     ],
 )
 def test_the_attack_on_a_witness_reaches_the_lower_end(graph: str, view: View, target: int) -> None:
-    protocol = gossip(metropolis_weights(graph), rounds=40)
+    protocol = gossip(metropolis_weights(graph), rounds=25)
     found = sensitivity(protocol, view, [target])
     stream = plain_stream(np.asarray(found[target].witness, dtype=float))
     attack = likelihood_attack(scene_of(protocol, view, target), stream)

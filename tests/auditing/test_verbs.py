@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from tests.pairings import each_pair
 
 from sottovoce import Account, Interval, View, account, gaussian
 from sottovoce.auditing import audit, audit_simulator
@@ -83,23 +84,23 @@ def test_a_broken_accountant_is_missed_as_rarely_as_the_numbers_say() -> None:
     assert max(found) < audited(protocol, None).account.mu.upper
 
 
+VIEWS = [
+    View.everyone,
+    View.neighbourhood(0),
+    View.secure_sum(0),
+    View.secure_sum(0, own_noise="hidden"),
+    View.single_node(0),
+    View.single_node(0, own_noise="hidden"),
+    View.coalition_sums([0, 3]),
+    View.coalition_messages([0, 3]),
+    View(observation=[[1, 0, 0, 0.5, 0, 0]], known_noise=[0]),
+]
+
+
 @pytest.mark.parametrize(
-    "view",
-    [
-        View.everyone,
-        View.neighbourhood(0),
-        View.secure_sum(0),
-        View.secure_sum(0, own_noise="hidden"),
-        View.single_node(0),
-        View.single_node(0, own_noise="hidden"),
-        View.coalition_sums([0, 3]),
-        View.coalition_messages([0, 3]),
-        View(observation=[[1, 0, 0, 0.5, 0, 0]], known_noise=[0]),
-    ],
-    ids=repr,
+    ("view", "rule", "damping"),
+    each_pair(VIEWS, [metropolis_weights, uniform_weights], [None, [0.5, 1, -0.5, 0, 1, 0.25]]),
 )
-@pytest.mark.parametrize("rule", [metropolis_weights, uniform_weights])
-@pytest.mark.parametrize("damping", [None, [0.5, 1, -0.5, 0, 1, 0.25]])
 def test_honest_numbers_stand_under_every_view(view: View, rule: Any, damping: Any) -> None:
     protocol = gossip(rule("ring:n=6"), rounds=5, damping=damping)
     rng = np.random.default_rng(9)

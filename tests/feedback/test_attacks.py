@@ -20,7 +20,12 @@ from sottovoce.verification.balls.loops import exact_loop
 
 
 def exact_power(case: Any, target: int, slopes: Any, stream: Any) -> float:
-    """Δ² of one linear loop for one stream, from the stacked observations."""
+    """Δ² of one linear loop for one stream."""
+    return float(stream @ exact_form(case, target, slopes) @ stream)
+
+
+def exact_form(case: Any, target: int, slopes: Any) -> np.ndarray:
+    """M of one linear loop, from the stacked observations."""
     A, C = case.loop.transition.toarray(), case.rows.toarray()
     levels = case.levels[case.loop.unknown]
     T, m = slopes.shape
@@ -32,18 +37,18 @@ def exact_power(case: Any, target: int, slopes: Any, stream: Any) -> float:
                 moved = np.diag(slopes[t]) @ A @ moved
             H[t, :, s] = C @ moved
     flat = H.reshape(T * len(C), T * m)
-    signal = H[..., target].reshape(T * len(C), T) @ stream
-    return float(signal @ np.linalg.pinv((flat * np.tile(levels, T)) @ flat.T, rcond=1e-12) @ signal)
+    signal = H[..., target].reshape(T * len(C), T)
+    return np.asarray(signal.T @ np.linalg.pinv((flat * np.tile(levels, T)) @ flat.T, rcond=1e-12) @ signal)
 
 
 def worst_of_all(case: Any, target: int, ends: tuple[float, float], rounds: int) -> float:
     """The largest Δ² over all slopes at the ends and all signs."""
     m = case.loop.unknown.size
-    signs = [np.array([1.0, *rest]) for rest in itertools.product([1.0, -1.0], repeat=rounds - 1)]
+    signs = np.array([[1.0, *rest] for rest in itertools.product([1.0, -1.0], repeat=rounds - 1)])
     worst = 0.0
     for choice in itertools.product(ends, repeat=m * (rounds - 1)):
         slopes = np.vstack([np.ones(m), np.reshape(choice, (rounds - 1, m))])
-        worst = max(worst, *(exact_power(case, target, slopes, sign) for sign in signs))
+        worst = max(worst, float(((signs @ exact_form(case, target, slopes)) * signs).sum(axis=1).max()))
     return worst
 
 

@@ -60,11 +60,11 @@ def record(z: Any, rng_free: Any) -> Any:
 
 CASES = [
     ("ring:n=7", View.secure_sum(0), 1, (0.5, 1.0), 12, None),
-    ("ring:n=7", View.secure_sum(0), 3, (-1.0, 1.0), 40, None),
-    ("star:n=5", View.secure_sum(0), 2, (0.0, 1.0), 40, None),
-    ("random-regular:n=10,d=4,seed=2", View.coalition_sums([0, 1]), 6, (0.9, 1.1), 40, None),
-    ("random-regular:n=10,d=4,seed=2", View.neighbourhood(0), 4, (0.0, 1.0), 30, None),
-    ("path:n=6", View.single_node(2, own_noise="hidden"), 4, (0.2, 1.0), 30, None),
+    ("ring:n=7", View.secure_sum(0), 3, (-1.0, 1.0), 25, None),
+    ("star:n=5", View.secure_sum(0), 2, (0.0, 1.0), 25, None),
+    ("random-regular:n=10,d=4,seed=2", View.coalition_sums([0, 1]), 6, (0.9, 1.1), 25, None),
+    ("random-regular:n=10,d=4,seed=2", View.neighbourhood(0), 4, (0.0, 1.0), 20, None),
+    ("path:n=6", View.single_node(2, own_noise="hidden"), 4, (0.2, 1.0), 20, None),
     ("path:n=6", View.single_node(2), 1, (0.2, 1.0), 30, "every:3"),
 ]
 

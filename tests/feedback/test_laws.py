@@ -33,11 +33,11 @@ def test_every_exact_closed_loop_in_the_ball_is_below(graph: str, seed: int) -> 
     weights = graphs.metropolis_weights(graph)
     lower, higher = np.sort(rng.uniform(-0.5, 1, (2, weights.n)), axis=0)
     view = View.secure_sum(0)
-    bound = upper(view, 1, weights, updates=(lower, higher), rounds=9)
+    bound = upper(view, 1, weights, updates=(lower, higher), rounds=7)
     for _ in range(4):
         damping = np.where(rng.random(weights.n) < 0.5, lower, higher)
         damping = np.where(rng.random(weights.n) < 0.3, rng.uniform(lower, higher), damping)
-        exact = sensitivity(gossip(weights, rounds=9, damping=damping), view, targets=[1])
+        exact = sensitivity(gossip(weights, rounds=7, damping=damping), view, targets=[1])
         assert exact.squared_lower[0] <= bound
 
 
@@ -140,17 +140,17 @@ def test_pairs_are_all_proved_and_the_worst_is_that_of_the_inequality() -> None:
     weights = graphs.metropolis_weights(GRAPH)
     seen: list[tuple[int, int]] = []
     found = training_pairs(
-        weights, rounds=20, updates=(0.5, 1), observers=[0, 1, 2], progress=lambda *now: seen.append(now)
+        weights, rounds=10, updates=(0.5, 1), observers=[0, 1, 2], progress=lambda *now: seen.append(now)
     )
     assert len(found) == 12
     assert seen == [(k + 1, 12) for k in range(12)]
     assert {(i, j) for i, j, _ in found} == {(i, int(j)) for i in range(3) for j in weights.neighbours(i)}
     observer, target, worst = found.worst
-    single = upper(View.secure_sum(observer), target, weights, rounds=20)
+    single = upper(View.secure_sum(observer), target, weights, rounds=10)
     assert worst == pytest.approx(single, rel=1e-3)
     assert found.refined[int(found.squared_upper.argmax())]
     for i, j, value in list(found)[::4]:
-        assert upper(View.secure_sum(i), j, weights, rounds=20) <= value * (1 + 2e-3)
+        assert upper(View.secure_sum(i), j, weights, rounds=10) <= value * (1 + 2e-3)
 
 
 def test_pairs_that_cannot_be_the_worst_are_settled_without_the_inequality() -> None:

@@ -38,16 +38,20 @@ def test_no_linear_loop_of_the_program_itself_tells_more(
 ) -> None:
     """Every node contributes (d − 1) times its model, d an end of the ball, as quadratic losses do on that program."""
     weights, least = {"star": (STAR, 0.7), "ring": (RING, 0.55)}[graph]
-    rounds = 30
+    rounds = 16
     protocol = made(name, weights, rounds)
     costs = program_costs(protocol, [View.secure_sum(0)], ends)
     assert costs is not None
     attained = np.zeros(weights.n)
+    # To turn the order of the other nodes round is a symmetry of both: half of the slopes say it all.
     for slopes in itertools.product(ends, repeat=weights.n - 1):
+        if slopes > slopes[::-1]:
+            continue
         loop = closed_loop(protocol, np.array([1.0, *slopes]))
         found = sensitivity(loop, View.secure_sum(0), effort="bulk")
         attained[found.indices] = np.maximum(attained[found.indices], found.squared_lower)
     hidden = np.arange(1, weights.n)
+    attained[hidden] = np.maximum(attained[hidden], attained[hidden][::-1])
     assert (attained[hidden] <= rounds * costs[0][hidden]).all()
     # And it is not far above: on these the worst target is nearly attained.
     assert attained.max() > least * rounds * costs[0][hidden].max()
@@ -82,9 +86,10 @@ def test_relabellings_are_those_that_trying_all_finds(name: str) -> None:
     if weights.n > 6:
         assert found.carries((3, 7), (3, 7))
         return
-    matrix = np.array(
-        [[weights.exact_row(i).get(j, Fraction(0)) for j in range(weights.n)] for i in range(weights.n)]
-    )
+    rows = [[weights.exact_row(i).get(j, Fraction(0)) for j in range(weights.n)] for i in range(weights.n)]
+    # Rationals by their number, which are compared in no time.
+    known = sorted({x for row in rows for x in row})
+    matrix = np.array([[known.index(x) for x in row] for row in rows])
     kept = [
         order
         for order in itertools.permutations(range(weights.n))

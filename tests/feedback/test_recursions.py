@@ -262,7 +262,7 @@ def test_what_cannot_be_bounded_is_refused() -> None:
     hears = training(RING, View.neighbourhood(0), rounds=9, updates=(0, 1))
     with pytest.raises(InputError, match="observers of sums"):
         drop_out(hears, 2, away=[[3]])
-    large = seen_from(graphs.metropolis_weights("ring:n=90"), (0, 1))
+    large = seen_from(graphs.metropolis_weights("ring:n=80"), (0, 1))
     with pytest.raises(NotCertified, match="unknowns"):
         recursion_cost(plain_steps(large, 0))
 

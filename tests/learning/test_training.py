@@ -166,22 +166,22 @@ def test_an_interrupted_run_goes_on_bit_for_bit(fraction: float) -> None:
         "step": "0.8/sqrt(t)",
         **SMALL,
     }
-    whole = train(task, ring(12), **settings)
+    whole = train(task, ring(8), **settings)
     kept: list[Run] = []
     with pytest.raises(KeyboardInterrupt):
         train(
             task,
-            ring(12),
-            progress=interrupted_at(8),
+            ring(8),
+            progress=interrupted_at(6),
             checkpoint=kept.append,
-            checkpoint_every=5,
+            checkpoint_every=3,
             **settings,
         )
-    # One before the first round, one after five, and one with the seven that were whole when the interrupt came.
-    assert [run.state.round for run in kept] == [0, 5, 7]
+    # One before the first round, one after three, and one with the five that were whole when the interrupt came.
+    assert [run.state.round for run in kept] == [0, 3, 5]
     for begun in kept:
         assert not begun.finished
-        resumed = train(task, ring(12), resume=begun, **settings)
+        resumed = train(task, ring(8), resume=begun, **settings)
         assert resumed.finished
         assert np.array_equal(resumed.state.models, whole.state.models)
         assert np.array_equal(resumed.state.average, whole.state.average)
