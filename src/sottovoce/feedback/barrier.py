@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -304,10 +305,15 @@ class _Problem:
         if not self.is_chain or 2 * band > size:
             factor = linalg.cho_factor(hessian, lower=True, check_finite=False)
             return np.asarray(linalg.cho_solve(factor, gradient, check_finite=False))
-        bands = np.zeros((band + 1, size))
-        for k in range(band + 1):
-            bands[k, : size - k] = np.diagonal(hessian, -k)
+        bands = hessian.take(self.bands)
         return np.asarray(linalg.solveh_banded(bands, gradient, lower=True, check_finite=False))
+
+    @cached_property
+    def bands(self) -> np.ndarray:
+        """Where entry (j + k, j) of the Hessian stands in it, for each k and j; beyond the last row nobody reads."""
+        size = len(self.phases) * self.width
+        k, j = np.ogrid[: 2 * self.width, :size]
+        return np.asarray(np.minimum(j + k, size - 1) * size + j)
 
     def _derivatives(
         self, point: _Point, states: _States, nu: float
