@@ -299,7 +299,7 @@ def seen_in_training(
     """
 
     def shown(run: Protocol, number: int, owners: tuple[int, ...]) -> np.ndarray:
-        return (sent_by_quadratic_losses(run, number, owners) @ rows.T).ravel()
+        return np.asarray(sent_by_quadratic_losses(run, number, owners) @ rows.T).ravel()
 
     T, nodes = protocol.rounds, [(i,) for i in range(protocol.n)]
     drawn: list[Any] = [nodes, edges_of(protocol.weights)]
