@@ -140,17 +140,17 @@ def test_pairs_are_all_proved_and_the_worst_is_that_of_the_inequality() -> None:
     weights = graphs.metropolis_weights(GRAPH)
     seen: list[tuple[int, int]] = []
     found = training_pairs(
-        weights, rounds=10, updates=(0.5, 1), observers=[0, 1, 2], progress=lambda *now: seen.append(now)
+        weights, rounds=17, updates=(0.5, 1), observers=[0, 1, 2], progress=lambda *now: seen.append(now)
     )
     assert len(found) == 12
     assert seen == [(k + 1, 12) for k in range(12)]
     assert {(i, j) for i, j, _ in found} == {(i, int(j)) for i in range(3) for j in weights.neighbours(i)}
     observer, target, worst = found.worst
-    single = upper(View.secure_sum(observer), target, weights, rounds=10)
+    single = upper(View.secure_sum(observer), target, weights, rounds=17)
     assert worst == pytest.approx(single, rel=1e-3)
     assert found.refined[int(found.squared_upper.argmax())]
     for i, j, value in list(found)[::4]:
-        assert upper(View.secure_sum(i), j, weights, rounds=10) <= value * (1 + 2e-3)
+        assert upper(View.secure_sum(i), j, weights, rounds=17) <= value * (1 + 2e-3)
 
 
 def test_pairs_that_cannot_be_the_worst_are_settled_without_the_inequality() -> None:
