@@ -238,11 +238,9 @@ def _level(sizes: np.ndarray, count: int) -> float:
     """
     squares = np.sort(sizes**2)[::-1]
     rest = np.cumsum(squares[::-1])[::-1]
-    for full in range(count):
-        level = rest[full] / (count - full)
-        if squares[full] <= level:
-            return float(np.sqrt(level))
-    return 0.0
+    levels = rest[:count] / np.arange(count, 0, -1)
+    fitting = np.flatnonzero(squares[:count] <= levels)
+    return float(np.sqrt(levels[fitting[0]])) if fitting.size else 0.0
 
 
 def sizes_within(form: np.ndarray, participation: Participation) -> np.ndarray:
