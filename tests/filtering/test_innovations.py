@@ -86,52 +86,51 @@ def targets_of(protocol: Protocol, view: View) -> np.ndarray:
     return np.array([target for target in TARGETS if target < protocol.n and target not in known])
 
 
-Linear = dict[tuple[Any, ...], fmpq]
 # More than are asked for, as a mode that nothing excites costs some hundred of them.
 BITS = 1024
 
 
-def followed(form: dict[int, int], scale: int, seen: SeenRound, t: int, state: list[Linear]) -> Linear:
-    """A form of round t in the draws and the contributions of all rounds, in rationals."""
-    total: Linear = {}
+def followed(
+    forms: list[tuple[dict[int, int], int]], seen: SeenRound, places: tuple[int, int], state: fmpq_mat
+) -> fmpq_mat:
+    """Forms over scales in the draws and the contributions of all rounds, a row each, in rationals.
 
-    def add(name: tuple[Any, ...], x: fmpq) -> None:
-        total[name] = total.get(name, 0) + x
-
-    for key, value in form.items():
-        x = fmpq(value, scale)
-        if key < STATE:
-            if seen.known.isdisjoint(seen.compiled.owners[key]):
-                add(("u", t, key), x)
-        elif key < GIVEN:
-            for name, y in state[key - STATE].items():
-                add(name, x * y)
-        else:
-            later, node = divmod(key - GIVEN, seen.compiled.n)
-            add(("c", t + later, node), x)
-    return total
+    `places` says where the columns begin of what is drawn and contributed in this round.
+    """
+    drawn, given = places
+    moved, own = fmpq_mat(len(forms), state.nrows()), fmpq_mat(len(forms), state.ncols())
+    for i, (form, scale) in enumerate(forms):
+        for key, value in form.items():
+            x = fmpq(value, scale)
+            if STATE <= key < GIVEN:
+                moved[i, key - STATE] = x
+            elif key < STATE and seen.known.isdisjoint(seen.compiled.owners[key]):
+                own[i, drawn + key] = x
+            elif key >= GIVEN and given + key - GIVEN < own.ncols():
+                own[i, given + key - GIVEN] = x
+    return moved * state + own
 
 
 @functools.cache
 def forms_in_256_bits(protocol: Protocol, view: View) -> dict[int, Any]:
     """M of the targets by definition from the exact rows, in balls that are known to be smaller than 256 bits tell."""
-    rows: list[Linear] = []
-    rounds = seen_view(protocol, view).rounds
-    state: list[Linear] = [{} for _ in range(rounds[0].compiled.size)]
+    rounds, n = seen_view(protocol, view).rounds, protocol.n
+    begins = np.cumsum([0, *(len(seen.compiled.owners) for seen in rounds)]).tolist()
+    draws = begins[-1]
+    state = fmpq_mat(rounds[0].compiled.size, draws + n * len(rounds))
+    rows: list[list[fmpq]] = []
     for t, seen in enumerate(rounds):
-        for form, pivot in zip(seen.rows, seen.pivots, strict=True):
-            rows.append(followed(form, form[pivot], seen, t, state))
-        kept = seen.compiled.state
-        state = [followed(form, kept.denominator, seen, t, state) for form in kept.forms]
-    draws = sorted({name for row in rows for name in row if name[0] == "u"})
-    N = fmpq_mat([[row.get(name, 0) for name in draws] for row in rows])
+        places, kept = (begins[t], draws + n * t), seen.compiled.state
+        shown = [(form, form[pivot]) for form, pivot in zip(seen.rows, seen.pivots, strict=True)]
+        rows += followed(shown, seen, places, state).tolist()
+        state = followed([(form, kept.denominator) for form in kept.forms], seen, places, state)
+    N = fmpq_mat([row[:draws] for row in rows])
     C = _encoder(protocol)
     forms = {}
     with ctx.workprec(BITS):
         K = arb_mat(N * N.transpose())
         for target in targets_of(protocol, view).tolist():
-            given = [[row.get(("c", t, target), 0) for t in range(protocol.rounds)] for row in rows]
-            G = arb_mat(fmpq_mat(given) * C)
+            G = arb_mat(fmpq_mat([row[draws + target :: n] for row in rows]) * C)
             forms[target] = G.transpose() * K.solve(G)
             assert all(entry.rad() < arb(2) ** -256 for entry in forms[target].entries())
     return forms
