@@ -13,9 +13,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from flint import fmpq, fmpq_mat
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.interpreter import exact_view
+from tests.interpreter import ExactView, exact_view
 from tests.laws.test_program_laws import programs
 from tests.scenes import SHARES, TRAPPED, TRAPS, WEIGHTED
 
@@ -30,23 +31,32 @@ from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, goss
 from sottovoce.views import View
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sottovoce.filtering.decorrelation import SeenView
     from sottovoce.filtering.restriction import Restriction
 
 
 @pytest.mark.parametrize("protocol", TRAPS, ids=lambda protocol: protocol.name)
 def test_ends_are_close_where_nothing_excites_a_mode_that_runs_away(protocol: Protocol) -> None:
-    exact = exact_view(protocol, TRAPPED, 2)
     found = sensitivity(protocol, TRAPPED, [2])
     lower, upper = float(found.squared_lower[0]), float(found.squared_upper[0])
-    for stream in ((-1) ** np.arange(protocol.rounds), np.ones(protocol.rounds)):
-        value = exact.value(stream.tolist())
-        assert value is not None
-        assert value <= Fraction(upper)
     witness = found[2].witness.reshape(protocol.rounds, -1)
-    attained = [exact.value(column.tolist()) for column in witness.T]
-    assert Fraction(lower) <= sum((x for x in attained if x is not None), Fraction(0))
+    values = exact_values(
+        exact_view(protocol, TRAPPED, 2),
+        ((-1) ** np.arange(protocol.rounds), np.ones(protocol.rounds), *witness.T),
+    )
+    assert max(values[:2]) <= Fraction(upper)
+    assert Fraction(lower) <= sum(values[2:], Fraction(0))
     assert upper <= 1.001 * lower
+
+
+def exact_values(view: ExactView, streams: Iterable[np.ndarray]) -> list[Fraction]:
+    """cᵀMc of each of the streams, in rationals, by one solution for all of them."""
+    C = fmpq_mat([[fmpq(*float(x).as_integer_ratio()) for x in stream] for stream in streams]).transpose()
+    form = ExactView((fmpq_mat(view.G) * C).tolist(), view.N).form()
+    assert form is not None
+    return [form[k][k] for k in range(len(form))]
 
 
 @pytest.mark.parametrize("protocol", TRAPS[3:5], ids=lambda protocol: protocol.name)
@@ -75,10 +85,9 @@ def holds(protocol: Protocol, view: View, left: Restriction, targets: list[int])
     reached = np.ones(protocol.n, dtype=bool)
     response = ProgramResponse(protocol=protocol, steps=steps, bare=frozenset(), reached=reached)
     for form in response.forms(np.array(targets)):
-        exact = exact_view(protocol, view, form.target)
-        for stream in (np.ones(protocol.rounds), (-1.0) ** np.arange(protocol.rounds)):
-            value = exact.value(stream.tolist())
-            assert value is not None
+        streams = (np.ones(protocol.rounds), (-1.0) ** np.arange(protocol.rounds))
+        values = exact_values(exact_view(protocol, view, form.target), streams)
+        for stream, value in zip(streams, values, strict=True):
             computed = float(stream @ form.matrix @ stream)
             high = (math.sqrt(computed + form.rounding) + form.shift) ** 2 / (1 - form.unwhite)
             low = max(0.0, math.sqrt(max(0.0, computed - form.rounding)) - form.shift) ** 2 / (
@@ -158,12 +167,10 @@ def test_a_smaller_space_of_what_is_not_known_holds_the_exact_value(
     with mock.patch.object(engines, "RUNS_AWAY", -1.0):
         found = sensitivity(protocol, view, [target], contribution="scalar", engine="reduced")
     lower, upper = float(found.squared_lower[0]), float(found.squared_upper[0])
-    for stream in (np.ones(protocol.rounds), (-1.0) ** np.arange(protocol.rounds)):
-        value = exact.value(stream.tolist())
-        assert value is not None
-        assert math.isinf(upper) or value <= Fraction(upper)
-    attained = exact.value(found[target].witness.ravel().tolist())
-    assert attained is not None
+    *values, attained = exact_values(
+        exact, (np.ones(protocol.rounds), (-1.0) ** np.arange(protocol.rounds), found[target].witness.ravel())
+    )
+    assert math.isinf(upper) or max(values) <= Fraction(upper)
     assert Fraction(lower) <= attained
 
 
