@@ -441,12 +441,13 @@ def test_forms_that_floats_leave_open_are_made_closer() -> None:
 def test_intervals_agree_with_those_of_rows_in_doubled_precision(
     protocol: Protocol, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = sensitivity(protocol, View.neighbourhood(0), effort="fine", tolerance=tolerance)
+    targets = [*range(1, 24, 4), int(NETWORK.neighbours(0)[0])]
+    found = sensitivity(protocol, View.neighbourhood(0), targets, effort="fine", tolerance=tolerance)
     monkeypatch.setattr(
         "sottovoce.sensitivities.programs.quick_response",
         lambda protocol, view, engine, **_: program_response(protocol, view, engine=engine),
     )
-    close = sensitivity(protocol, View.neighbourhood(0), effort="fine", tolerance=tolerance)
+    close = sensitivity(protocol, View.neighbourhood(0), targets, effort="fine", tolerance=tolerance)
     assert (found.squared_lower <= close.squared_upper).all()
     assert (close.squared_lower <= found.squared_upper).all()
     np.testing.assert_allclose(found.squared_upper, close.squared_upper, rtol=3 * max(tolerance, 1e-6))

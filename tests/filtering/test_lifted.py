@@ -223,8 +223,12 @@ def test_noise_of_several_rounds_bounds_a_filter(protocol: Protocol, view: View)
 @pytest.mark.parametrize("view", [View.neighbourhood(0), View.secure_sum(0)], ids=str)
 @pytest.mark.usefixtures("large")
 def test_ends_by_lifted_bases_hold_those_that_are_solved(view: View) -> None:
-    targets = [1, 5, *WEIGHTS.neighbours(0)[:2].tolist()]
-    for protocol in (exact_diffusion(LAZY, rounds=40), gradient_tracking(WEIGHTS, rounds=40)):
+    weights = metropolis_weights("random-regular:n=100,d=8,seed=1")
+    targets = [1, 5, *weights.neighbours(0)[:2].tolist()]
+    for protocol in (
+        exact_diffusion(lazy_weights(weights), rounds=40),
+        gradient_tracking(weights, rounds=40),
+    ):
         fine = sensitivity(protocol, view, targets, effort="fine")
         bulk = sensitivity(protocol, view, targets, effort="bulk")
         assert (bulk.squared_lower <= fine.squared_upper).all()

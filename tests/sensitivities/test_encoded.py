@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
     from sottovoce.protocols import Contribution
 
-WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=60,d=4,seed=3"), 70
+WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=24,d=4,seed=3"), 66
 CODES: list[dict[str, Any]] = [
     {"noise_levels": "3/7"},
     {"encoder": (1,) * ROUNDS},
@@ -40,7 +40,7 @@ CODES: list[dict[str, Any]] = [
 def test_the_filter_of_plain_gossip_and_that_of_the_program_agree(
     code: dict[str, Any], view: View, contribution: Contribution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    protocol, targets = gossip(WEIGHTS, rounds=ROUNDS, **code), [3, 51, *WEIGHTS.neighbours(0)[:2].tolist()]
+    protocol, targets = gossip(WEIGHTS, rounds=ROUNDS, **code), [3, 21, *WEIGHTS.neighbours(0)[:2].tolist()]
     asked: list[dict[str, Any]] = [
         {"participation": each, "contribution": contribution} for each in ("full", "at-most:3")
     ]
@@ -64,16 +64,16 @@ def test_what_a_witness_attains_is_the_lower_end(monkeypatch: pytest.MonkeyPatch
     assert kernel.plain
     code = np.eye(64) + np.eye(64, k=-1) / 2 + np.eye(64, k=-2) * 3 / 8
     response = whitened_response(hidden_system(kernel, observe(kernel, View.neighbourhood(0))))
-    for place in (0, 1, 20, 40):
+    for place in (0, 1, 10, 20):
         sent = code @ found.witness_of(place).reshape(64, -1)
-        position = int(np.searchsorted(np.setdiff1d(np.arange(60), [0]), found.indices[place]))
+        position = int(np.searchsorted(np.setdiff1d(np.arange(24), [0]), found.indices[place]))
         attained = float((response.respond(position, sent) ** 2).sum())
         assert attained >= found.squared_lower[place] * (1 - 1e-6)
 
 
 def test_levels_scale_what_plain_gossip_finds() -> None:
     plain = sensitivity(gossip(WEIGHTS, rounds=9), View.neighbourhood(0))
-    halved = sensitivity(gossip(WEIGHTS, rounds=9, noise_levels=(2,) * 60), View.neighbourhood(0))
+    halved = sensitivity(gossip(WEIGHTS, rounds=9, noise_levels=(2,) * 24), View.neighbourhood(0))
     assert halved.squared_upper == pytest.approx(plain.squared_upper / 4, rel=1e-15)
     assert (halved.squared_upper >= plain.squared_upper / 4).all()
     assert (halved.squared_lower <= plain.squared_lower / 4).all()
@@ -86,7 +86,7 @@ def test_a_kernel_is_plain_gossip_but_for_a_level_and_an_encoder() -> None:
     plain, level = protocol.kernel or (None, None)
     assert plain is not None
     assert (plain.hash, level) == (gossip(WEIGHTS, rounds=5, damping=0.5).hash, Fraction(1, 3))
-    assert gossip(WEIGHTS, rounds=5, noise_levels=(1,) * 59 + (2,)).kernel is None
+    assert gossip(WEIGHTS, rounds=5, noise_levels=(1,) * 23 + (2,)).kernel is None
     assert gossip(WEIGHTS, rounds=5, noise_levels=0).kernel is None
     assert replace(momentum(WEIGHTS, rounds=5, beta=0.5), encoder=(1, 2)).kernel is None
 

@@ -189,13 +189,13 @@ def growing(factor: Any, *, noised: bool, rounds: int) -> Protocol:
 
 
 DIVERGING = [
-    growing(9, noised=False, rounds=200),
-    growing(9, noised=True, rounds=200),
-    growing("1e80", noised=False, rounds=30),
-    growing("1e80", noised=True, rounds=30),
-    momentum(RING, rounds=200, beta=9),
-    chebyshev(RING, rounds=60, steps=3, gamma=25),
-    exact_diffusion(metropolis_weights("random-regular:n=16,d=8,seed=1"), rounds=200),
+    growing(81, noised=False, rounds=100),
+    growing(81, noised=True, rounds=100),
+    growing("1e80", noised=False, rounds=12),
+    growing("1e80", noised=True, rounds=12),
+    momentum(RING, rounds=100, beta=81),
+    chebyshev(RING, rounds=30, steps=3, gamma=625),
+    exact_diffusion(metropolis_weights("random-regular:n=16,d=8,seed=1"), rounds=100),
 ]
 
 

@@ -127,11 +127,11 @@ def test_one_observer_of_a_ring_is_looked_at(monkeypatch: pytest.MonkeyPatch) ->
     assert len(asked) == 7
 
 
-SLOPES: list[Any] = [(0.5, 1), ([0, 0.5, 0, 0.5, 0, 0.5], 1), ([0, *[0.5] * 5], [0.9, *[1] * 5]), "any"]
+SLOPES: list[Any] = [(0.5, 1), ([0, 0.5, 0, 0.5, 0], 1), ([0, *[0.5] * 4], [0.9, *[1] * 4]), "any"]
 
 
 @pytest.mark.parametrize(
-    ("source", "updates"), each_pair(["ring:n=6", "star:n=6", "path:n=6"], SLOPES), ids=str
+    ("source", "updates"), each_pair(["ring:n=5", "star:n=5", "path:n=5"], SLOPES), ids=str
 )
 def test_training_is_shared_as_it_is_seen(source: str, updates: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Scenario] = []
@@ -141,17 +141,16 @@ def test_training_is_shared_as_it_is_seen(source: str, updates: Any, monkeypatch
         return sharpened_views(questions, effort)
 
     monkeypatch.setattr(verbs, "sharpened_views", counted)
-    protocol = gossip(graphs.metropolis_weights(source), rounds=4, updates=updates)
+    protocol = gossip(graphs.metropolis_weights(source), rounds=3, updates=updates)
     table = account_all(protocol, "secure-sum", noise_multiplier=1.0, delta=1e-5)
     W, ends = protocol.weights.matrix.toarray(), () if updates == "any" else ends_of(protocol)
-    kept = [
-        images
-        for images in map(list, itertools.permutations(range(6)))
-        if (W[np.ix_(images, images)] == W).all() and all((end[images] == end).all() for end in ends)
-    ]
-    shared = {frozenset(int(images[node]) for images in kept) for node in range(6)}
+    every = np.array(list(itertools.permutations(range(5))))
+    kept = every[(W[every[:, :, None], every[:, None, :]] == W).all(axis=(1, 2))]
+    for end in ends:
+        kept = kept[(end[kept] == end).all(axis=1)]
+    shared = {frozenset(int(images[node]) for images in kept) for node in range(5)}
     assert len(asked) == len(shared)
-    for observer in (3, 5):
+    for observer in (2, 4):
         alone = sensitivity(protocol, View.secure_sum(observer), effort="bulk")
         for place, target in enumerate(alone.targets):
             found = table.pair(observer, target).sensitivity_squared

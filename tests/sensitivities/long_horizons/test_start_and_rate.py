@@ -89,20 +89,20 @@ def test_the_profile_dominates_the_explicit_form(graph: str, view: str) -> None:
 @PAIRS
 @pytest.mark.parametrize("contribution", CONTRIBUTIONS)
 def test_the_stream_attains_the_lower_end(graph: str, view: str, contribution: Contribution) -> None:
-    response, position = response_of(graph, view, 300, 1)
+    response, position = response_of(graph, view, 150, 1)
     solution = solved(response, position, contribution)
-    stream = solution.stream(300)
-    assert stream.shape == ((300,) if contribution == "scalar" else (300, 2))
-    assert np.allclose(np.linalg.norm(stream.reshape(300, -1), axis=1), 1.0)
+    stream = solution.stream(150)
+    assert stream.shape == ((150,) if contribution == "scalar" else (150, 2))
+    assert np.allclose(np.linalg.norm(stream.reshape(150, -1), axis=1), 1.0)
     value = float(np.linalg.norm(response.respond(position, stream)) ** 2)
     assert solution.attained <= value * (1 + 1e-12)
     # What is left out is round T and, for signs, the part of a period at the end.
-    assert value <= solution.attained * (1 + 1e-5) + 50
+    assert value <= solution.attained * (1 + 1e-5) + 25
 
 
 @PAIRS
 def test_signs_lie_below_vectors(graph: str, view: str) -> None:
-    response, position = response_of(graph, view, 300, 1)
+    response, position = response_of(graph, view, 150, 1)
     vectors, signs = (solved(response, position, contribution) for contribution in CONTRIBUTIONS)
     assert signs.attained <= vectors.bound
     assert signs.bound == vectors.bound

@@ -32,7 +32,7 @@ VIEWS = {
 }
 GRAPHS = (
     "ring:n=24",
-    "erdos-renyi:n=40,p=0.2,seed=1",
+    "erdos-renyi:n=20,p=0.3,seed=1",
     "grid:rows=4,cols=6",
     "star:n=9",
     "path:n=12",

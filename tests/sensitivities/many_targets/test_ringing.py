@@ -70,7 +70,7 @@ def test_far_targets_of_exact_diffusion_are_bounded_closely(monkeypatch: pytest.
     """A lifted space, on which noise takes several rounds to reach all: the ends hold those that are solved."""
     monkeypatch.setattr(reduction, "LARGE", 0)
     weights = metropolis_weights("random-regular:n=120,d=4,seed=1")
-    protocol, view = exact_diffusion(lazy_weights(weights), rounds=96), View.neighbourhood(0)
+    protocol, view = exact_diffusion(lazy_weights(weights), rounds=80), View.neighbourhood(0)
     response = program_response(protocol, view, coarse=True)
     assert noise_of_rounds([response.steps[0].stage])[0] > 1
     far = np.setdiff1d(np.arange(1, 120), weights.neighbours(0))[::30]
