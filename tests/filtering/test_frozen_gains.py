@@ -53,11 +53,11 @@ def shown_by(steps: Sequence[FilterStep], frozen_at: int) -> arb_mat:
     # X C of a round, and from there back, one round after the other.
     lines = []
     for t, each in enumerate(order):
-        parts = [made[id(each)][1]]
+        read = [made[id(each)][1]]
         for s in range(t, 0, -1):
-            parts.append(parts[-1] * made[id(order[s - 1])][0])
+            read.append(read[-1] * made[id(order[s - 1])][0])
         later = [arb(0)] * (size * (len(order) - 1 - t))
-        rows = [part.tolist() for part in reversed(parts)]
+        rows = [part.tolist() for part in reversed(read)]
         lines += [[x for part in rows for x in part[i]] + later for i in range(count)]
     return arb_mat(lines)
 
