@@ -55,7 +55,8 @@ TARGETS = [3, 17, 29]
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(0)], ids=str)
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 def test_ends_in_bulk_and_one_by_one_overlap(protocol: Protocol, view: View) -> None:
-    whole = sensitivity(protocol, view, effort="bulk")
+    # A Krylov space, without which targets are not bounded together, does not pay in networks as small as these.
+    whole = sensitivity(protocol, view, effort="bulk", engine="reduced")
     some = np.isin(whole.indices, [*TARGETS, *protocol.schedule[0].neighbours(0).tolist()])
     fine = sensitivity(protocol, view, whole.targets[some].tolist(), effort="fine")
     assert (whole.squared_lower <= whole.squared_upper).all()
