@@ -398,7 +398,7 @@ def test_noise_of_all_sizes_at_once(build: Any, power: int, monkeypatch: pytest.
     monkeypatch.setattr(block_rounding, "SHORT", 0)
     levels = tuple(Fraction(10) ** (power if node % 2 else -power) for node in range(6))
     words = {"keep": "1/2"} if build is clean_state else {}
-    protocol = build(graphs.metropolis_weights("ring:n=6"), rounds=8, noise_levels=levels, **words)
+    protocol = build(graphs.metropolis_weights("ring:n=6"), rounds=6, noise_levels=levels, **words)
     view = View.neighbourhood(0)
     found = sensitivity(protocol, view, [1, 2, 3], contribution="scalar")
     for target, lower, upper in zip([1, 2, 3], found.squared_lower, found.squared_upper, strict=True):

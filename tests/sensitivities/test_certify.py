@@ -27,7 +27,12 @@ VIEWS = [
 
 @pytest.mark.parametrize(
     ("graph", "view", "participation", "place"),
-    each_pair(GRAPHS, VIEWS, [None, "every:3", "at-most:2"], [0, -1]),
+    [
+        *each_pair(GRAPHS, VIEWS, [None, "every:3", "at-most:2"], [0, -1]),
+        # Rows so many that they are told apart modulo a prime.
+        ("karate", View.neighbourhood(1), None, 0),
+        ("karate", View.coalition_messages([1, 2]), None, -1),
+    ],
     ids=repr,
 )
 def test_the_independent_verifier_accepts_what_is_certified(
