@@ -29,9 +29,9 @@ VIEWS = [
     ("graph", "view", "participation", "place"),
     [
         *each_pair(GRAPHS, VIEWS, [None, "every:3", "at-most:2"], [0, -1]),
-        # Rows so many that they are told apart modulo a prime.
+        # Rows of many nodes, in floats; and so many that they are told apart modulo a prime.
         ("karate", View.neighbourhood(1), None, 0),
-        ("karate", View.coalition_messages([1, 2]), None, -1),
+        ("karate", View.everyone, None, -1),
     ],
     ids=repr,
 )
