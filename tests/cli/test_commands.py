@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cyclopts import Token
 
 from sottovoce import __version__, documents, graphs
 from sottovoce.accounting import calibrate
@@ -192,6 +193,15 @@ def test_every_command_has_help_with_an_example(command: str, sottovoce: Run) ->
 def test_every_option_is_described(command: str) -> None:
     for argument in app[command].assemble_argument_collection():
         assert argument.parameter.help or argument.children
+
+
+def test_a_command_that_is_read_once_keeps_no_values() -> None:
+    for _ in range(2):
+        arguments = app["account"].assemble_argument_collection()
+        assert not any(each.tokens for each in arguments)
+        arguments["--rounds"].tokens.append(Token(value="3"))
+        # Whoever holds options together holds the same ones.
+        assert [each.name for each in arguments if each.has_tokens] == ["*", "--rounds"]
 
 
 def test_the_examples_run_one_after_the_other(sottovoce: Run) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import itertools
 import os
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
-    from cyclopts import Argument
+    from cyclopts import Argument, ArgumentCollection, Parameter
 
 __all__ = ["app", "commands", "run"]
 
@@ -59,7 +60,30 @@ environment, and the environment over the file.
 
 Exit codes: 0 done, 1 internal error, 2 bad input, 3 budget exceeded, not certified or refuted, 130 interrupted."""
 
-app = App(
+
+class _Program(App):
+    """An application that reads the signature of each command once, however often it is called or asked for."""
+
+    def assemble_argument_collection(
+        self, *, default_parameter: Parameter | None = None, parse_docstring: bool = False
+    ) -> ArgumentCollection:
+        """The arguments of a command, without values yet."""
+        kept: dict[tuple[Parameter | None, bool], ArgumentCollection] = vars(self).setdefault("_read", {})
+        asked = (default_parameter, parse_docstring)
+        if asked not in kept:
+            kept[asked] = super().assemble_argument_collection(
+                default_parameter=default_parameter, parse_docstring=parse_docstring
+            )
+        # Whoever parses fills arguments with values, but leaves alone what they were declared as.
+        declared = [
+            each
+            for argument in kept[asked]
+            for each in (argument.parameter, argument.field_info, argument.hint)
+        ]
+        return copy.deepcopy(kept[asked], {id(each): each for each in declared})
+
+
+app: App = _Program(
     name="sottovoce",
     help=ABOUT,
     help_format="plaintext",
