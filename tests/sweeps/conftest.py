@@ -1,5 +1,8 @@
 """A small network with names, all its pairs as `account_all` knows them, and sweeps of it."""
 
+import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 from sottovoce import graphs
 from sottovoce.accounting import AccountTable, account_all
 from sottovoce.protocols import Protocol, gossip
-from sottovoce.sweeps import read_sweep
+from sottovoce.sweeps import read_sweep, sweep
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +49,17 @@ class Pairs:
 @pytest.fixture(scope="session")
 def pairs(table: AccountTable) -> Pairs:
     return Pairs(table)
+
+
+@pytest.fixture(scope="session")
+def swept(protocol: Protocol, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, Path], None]:
+    """Puts all pairs, computed once in tiles of a size, into a folder, as a sweep that ended there leaves it."""
+
+    @cache
+    def made(tile: int) -> Path:
+        return sweep(protocol, "secure-sum", tmp_path_factory.mktemp("swept"), tile=tile).folder
+
+    def put(tile: int, folder: Path) -> None:
+        shutil.copytree(made(tile), folder, dirs_exist_ok=True)
+
+    return put

@@ -47,9 +47,15 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
 
 @pytest.mark.parametrize(("damage", "fault"), DAMAGES)
 def test_a_damaged_part_is_set_aside_and_computed_again(
-    damage: Callable[[Path], object], fault: str, protocol: Protocol, pairs: Any, tmp_path: Path
+    damage: Callable[[Path], object],
+    fault: str,
+    protocol: Protocol,
+    pairs: Any,
+    swept: Callable[[int, Path], None],
+    tmp_path: Path,
 ) -> None:
-    part = sweep(protocol, "secure-sum", tmp_path, tile=4).parts[1]
+    swept(4, tmp_path)
+    part = tmp_path / "part-00001.parquet"
     damage(part)
     bad = part.read_bytes()
     done = sweep(protocol, "secure-sum", tmp_path, resume=True)

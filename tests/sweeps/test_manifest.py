@@ -1,6 +1,7 @@
 """The manifest: what it says, that it is read back as written, and what it refuses."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +101,13 @@ def test_the_fingerprint_is_that_of_the_settings(protocol: Protocol, tmp_path: P
     ],
 )
 def test_a_manifest_that_makes_no_sense_is_refused(
-    change: dict[str, Any], complaint: str, protocol: Protocol, tmp_path: Path
+    change: dict[str, Any],
+    complaint: str,
+    protocol: Protocol,
+    swept: Callable[[int, Path], None],
+    tmp_path: Path,
 ) -> None:
-    sweep(protocol, "secure-sum", tmp_path, tile=15)
+    swept(15, tmp_path)
     file = tmp_path / "manifest.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     with pytest.raises(FileError, match=complaint):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,9 +146,13 @@ def test_resuming_computes_what_is_missing_and_nothing_twice(
     ],
 )
 def test_a_sweep_of_something_else_is_not_continued(
-    change: dict[str, Any], field: str, protocol: Protocol, tmp_path: Path
+    change: dict[str, Any],
+    field: str,
+    protocol: Protocol,
+    swept: Callable[[int, Path], None],
+    tmp_path: Path,
 ) -> None:
-    sweep(protocol, "secure-sum", tmp_path, tile=5)
+    swept(5, tmp_path)
     before = {part: identity(part) for part in tmp_path.iterdir()}
     settings = {"view": "secure-sum", **change}
     with pytest.raises(InputError, match=rf"its {field} is .* was asked for \(ask for .* another folder\)"):
