@@ -1,5 +1,6 @@
 """`sottovoce train`: results, files, interruption, and what is refused."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -272,32 +274,33 @@ def test_an_interrupted_run_is_kept_and_goes_on_bit_for_bit(sottovoce: Run, tmp_
     assert "its clip is 1.0, and 2.0 was asked for" in err
 
 
-def test_progress_shows_loss_distance_and_epsilon_on_a_terminal(tmp_path: Path) -> None:
+def test_progress_shows_loss_distance_and_epsilon_on_a_terminal(
+    sottovoce: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pty = pytest.importorskip("pty")
     above, below = pty.openpty()
-    command = [sys.executable, "-m", "sottovoce", *SUMS, *NOISE]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=below, stdout=subprocess.PIPE, stderr=below, env=environment
-    ) as process:
-        os.close(below)
-        shown = b""
-        while True:
-            # A terminal that nobody holds any more says so with an error.
-            try:
-                part = os.read(above, 4096)
-            except OSError:
-                break
-            if not part:
-                break
-            shown += part
-        process.communicate(timeout=60)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with ThreadPoolExecutor(1) as reader, os.fdopen(below, "w", encoding="utf-8") as terminal:
+        # A terminal holds little that nobody has read, so it is read while the command runs.
+        reading = reader.submit(said, above)
+        with terminal, contextlib.redirect_stderr(terminal):
+            code = sottovoce(*SUMS, *NOISE).code
+        text = reading.result()
     os.close(above)
-    text = shown.decode()
-    assert process.returncode == 0
+    assert code == 0
     assert "loss " in text
     assert "consensus distance " in text
     assert "ε ≤ " in text
+
+
+def said(terminal: int) -> str:
+    """All that is shown on a terminal until nobody holds it any more, which it says with an error."""
+    shown = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 4096):
+            shown += part
+    return shown.decode()
 
 
 @pytest.mark.parametrize(
@@ -383,7 +386,7 @@ def test_divergence_is_said(sottovoce: Run) -> None:
 
 
 def test_observers_can_be_named(sottovoce: Run) -> None:
-    words = (*TRAIN, *NOISE, "--json")
+    words = (*TRAIN[:3], "ring:n=4", "--rounds", "2", "--seed", "1", *NOISE, "--json")
     one = json.loads(sottovoce(*words, "--view", "secure-sum", "--observer", "2").out)
     assert one["account"]["observers"] == [2]
     both = json.loads(sottovoce(*words, "--view", "coalition-sums", "--observer", "2", "--observer", "3").out)
