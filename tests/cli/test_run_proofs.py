@@ -30,7 +30,7 @@ TRAIN = (
     "--graph",
     "ring:n=4",
     "--rounds",
-    "10",
+    "6",
     "--noise-multiplier",
     "4",
     "--seed",
@@ -144,7 +144,7 @@ def test_the_line_of_quadratic_losses_follows_from_the_proof_of_all_rounds(
     [
         ("synthetic", "momentum:beta=0.5", ()),
         ("synthetic", "gradient-tracking", ()),
-        ("breast-cancer", "momentum:beta=0.5", ("--max-epsilon", "2")),
+        ("breast-cancer", "momentum:beta=0.5", ("--max-epsilon", "1.5")),
     ],
 )
 def test_a_report_tells_the_program_that_its_pairs_are_about(
@@ -155,7 +155,7 @@ def test_a_report_tells_the_program_that_its_pairs_are_about(
     code, out, err = sottovoce("verify", "r.html", "--graph", "ring:n=4")
     assert (code, err) == (0, "")
     document: Any = read_report(tmp_path / "r.html").result
-    assert document.document.rounds < 10 if further else "model_before" in document.document.program
+    assert document.document.rounds < 6 if further else "model_before" in document.document.program
     assert "12 of 12 pairs are proved no worse" in " ".join(out.split())
 
 

@@ -52,7 +52,7 @@ def test_a_budget_is_held_against_the_sampled_number(sottovoce: Run) -> None:
 
 
 def test_calibrated_noise_is_that_of_coins(sottovoce: Run) -> None:
-    words = ("calibrate", "ring:n=5", "--rounds", "10", "--view", "secure-sum", "--target-epsilon", "1")
+    words = ("calibrate", "ring:n=5", "--rounds", "5", "--view", "secure-sum", "--target-epsilon", "1")
     code, out, _ = sottovoce(*words, "--participation", "poisson:0.2", "--json")
     document = json.loads(out)
     always = json.loads(sottovoce(*words, "--json").out)

@@ -18,13 +18,13 @@ from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity, sharing
 
 Run = Callable[..., Any]
-FAMILIES = ("account", "florentine", "--rounds", "20", "--noise-multiplier", "4")
+FAMILIES = ("account", "florentine", "--rounds", "8", "--noise-multiplier", "4")
 ONE = (*FAMILIES, "--observer", "Medici")
 BOTH = ("neighbourhood", "secure-sum")
 
 
 def table_of(view: str, **settings: Any) -> AccountTable:
-    protocol = gossip(graphs.metropolis_weights("florentine"), rounds=20)
+    protocol = gossip(graphs.metropolis_weights("florentine"), rounds=8)
     return account_all(protocol, view, noise_multiplier=4.0, delta=1e-5, **settings)
 
 
@@ -51,7 +51,7 @@ def test_without_a_view_the_larger_leads_and_both_are_shown(sottovoce: Run) -> N
 
 
 def test_a_calibration_for_one_observer_does_not_speak_for_all(sottovoce: Run) -> None:
-    asked = ("calibrate", "florentine", "--rounds", "20", "--view", "secure-sum", "--target-epsilon", "1")
+    asked = ("calibrate", "florentine", "--rounds", "8", "--view", "secure-sum", "--target-epsilon", "1")
     every, some = (" ".join(sottovoce(*asked, *more).out.split()) for more in ((), ("--observer", "Medici")))
     assert " keeps every pair within ε = 1 at δ = 1e-05." in every
     assert " keeps the 14 pairs looked at, out of 210, within ε = 1 at δ = 1e-05." in some
@@ -101,7 +101,7 @@ def test_a_report_shows_the_view_that_leads(sottovoce: Run) -> None:
     page = Path("families.html").read_text(encoding="utf-8")
     assert '"view": "neighbourhood"' in page or '"view":"neighbourhood"' in page
     leads = page.index("neighbourhood: what node")
-    assert leads < page.index("ε ≤ 2.302") < page.index("secure-sum: what node")
+    assert leads < page.index("ε ≤ 1.318") < page.index("secure-sum: what node")
 
 
 NEEDED = {
@@ -228,7 +228,7 @@ class TestInterrupts:
 
     def test_a_calibration_is_whole_or_nothing(self, sottovoce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         self.stop_after(monkeypatch, 3)
-        words = ("calibrate", "florentine", "--rounds", "20", "--view", "secure-sum", "--target-epsilon", "1")
+        words = ("calibrate", "florentine", "--rounds", "8", "--view", "secure-sum", "--target-epsilon", "1")
         assert sottovoce(*words) == (130, "", "sottovoce: interrupted\n")
 
     def test_a_process_that_is_interrupted_keeps_what_it_has(self, tmp_path: Path) -> None:
