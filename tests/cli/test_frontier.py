@@ -11,7 +11,7 @@ from tests.cli.interrupts import interrupted_after
 
 Run = Callable[..., Any]
 NETWORKS = ("--graphs", "star:n=3", "complete:n=3")
-SMALL = ("--rounds", "9", "--epsilons", "1,8", "--steps", "0.5,2")
+SMALL = ("--rounds", "4", "--epsilons", "1,8", "--steps", "0.5,2")
 FRONTIER = ("frontier", "breast-cancer", *NETWORKS, *SMALL, "--repeats", "2")
 ALONE = ("frontier", "breast-cancer", "--graph", "star:n=3", *SMALL, "--step", "1", "--repeats", "1")
 

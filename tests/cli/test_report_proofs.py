@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Run = Callable[..., Any]
 
 GRAPH = "path:n=5"
-ACCOUNT = ("account", GRAPH, "--rounds", "6", "--noise-multiplier", "4", "--report", "r.html")
+ACCOUNT = ("account", GRAPH, "--rounds", "4", "--noise-multiplier", "4", "--report", "r.html")
 SUMS = (*ACCOUNT, "--view", "secure-sum")
 VERIFY = ("verify", "r.html", "--graph", GRAPH)
 
@@ -174,7 +174,7 @@ def test_forged_reports_of_programs_are_found_out(sottovoce: Run, tmp_path: Path
     observer = data["observers"][data["pairs"]["observer"][place]][0]
     words = (
         "--rounds",
-        "6",
+        "4",
         "--view",
         "secure-sum",
         "--noise-multiplier",
@@ -275,7 +275,7 @@ def test_a_worse_pair_that_is_lowered_is_found(sottovoce: Run, report: Path, tmp
     lesser = max(end for end in data["pairs"]["upper"] if end < 0.95 * worst)
     place = data["pairs"]["upper"].index(lesser)
     names = [data["graph"]["labels"][node] for node in data["observers"][data["pairs"]["observer"][place]]]
-    words = ("--rounds", "6", "--view", "secure-sum", "--noise-multiplier", "4", "--output", "other.json")
+    words = ("--rounds", "4", "--view", "secure-sum", "--noise-multiplier", "4", "--output", "other.json")
     target = str(data["graph"]["labels"][data["pairs"]["target"][place]])
     assert sottovoce("certify", GRAPH, *words, "--observer", str(names[0]), "--target", target).code == 0
     # Whoever lowers the worst pairs to the next one has an honest certificate for that one.
@@ -347,7 +347,7 @@ def test_another_graph_is_not_that_of_the_report(sottovoce: Run, report: Path) -
         (lambda text: text.replace(opening("data"), opening("data") + "[" * 100_000), "is not JSON"),
         (lambda text: text[: element(text, "data")[1]], "must hold JSON alone"),
         (
-            lambda text: text.replace('"rounds":6', '"rounds":6,"rounds":7'),
+            lambda text: text.replace('"rounds":4', '"rounds":4,"rounds":7'),
             "stands twice in the same JSON object",
         ),
         (lambda text: text.replace('"upper":[', '"upper":[NaN,'), "finite numbers only"),

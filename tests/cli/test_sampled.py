@@ -15,13 +15,13 @@ ACCOUNT = (
     "account",
     "ring:n=5",
     "--rounds",
-    "10",
+    "5",
     "--noise-multiplier",
     "2",
     "--participation",
     "poisson:0.2",
 )
-RING = gossip(graphs.metropolis_weights("ring:n=5"), rounds=10)
+RING = gossip(graphs.metropolis_weights("ring:n=5"), rounds=5)
 
 
 def test_the_number_of_the_worst_pair_stands_beside_full_participation(sottovoce: Run) -> None:
@@ -32,7 +32,7 @@ def test_the_number_of_the_worst_pair_stands_beside_full_participation(sottovoce
     assert out.startswith(f"ε ≤ {rounded_up(found.epsilon())} at δ = 1e-05 for the worst pair")
     for name, value in [*found.bounds().items(), ("full", float(full))]:
         assert f"{name:<9}  ε ≤ {rounded_up(value)}: " in out
-    assert "poisson:0.2: a target contributes in each of 10 rounds by a secret coin" in " ".join(out.split())
+    assert "poisson:0.2: a target contributes in each of 5 rounds by a secret coin" in " ".join(out.split())
 
 
 def test_json_names_the_bound_and_every_view(sottovoce: Run) -> None:

@@ -16,7 +16,7 @@ from sottovoce.accounting import account_all
 from sottovoce.protocols import gossip, push_sum
 
 Run = Callable[..., Any]
-RUN = ("--rounds", "6", "--view", "secure-sum")
+RUN = ("--rounds", "4", "--view", "secure-sum")
 NOISE = ("--noise-multiplier", "2")
 
 
@@ -57,7 +57,7 @@ def write(matrix: np.ndarray, name: str) -> None:
 
 @cache
 def own_epsilon() -> float:
-    table = account_all(gossip(mixing(), rounds=6), "secure-sum", noise_multiplier=2.0, delta=1e-5)
+    table = account_all(gossip(mixing(), rounds=4), "secure-sum", noise_multiplier=2.0, delta=1e-5)
     return float(table.epsilon_upper.max())
 
 
