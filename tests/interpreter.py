@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs run in rationals, one draw and one contribution at a time: sensitivities straight from the definition.
+"""Programs run in rationals, every draw and contribution by itself: sensitivities straight from the definition.
 
 Shares no code with the package except the values it reads: `Program`, `Protocol` and `View`.
 """
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Matrix = list[list[Fraction]]
 Rows = list[list[fmpq]]
+Impulse = tuple[int, str, tuple[int, ...]]
+"""A round, the name of what is drawn or contributed in it, and the node or the two nodes whose it is."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,10 @@ class ExactView:
 @functools.lru_cache(maxsize=1024)
 def exact_view(protocol: Protocol, view: View, target: int) -> ExactView:
     """Follow every unknown draw and every contribution of the target through all rounds."""
-    G = transposed([run(protocol, view, (t, "contribution", (target,))) for t in range(protocol.rounds)])
-    columns = noise_columns(protocol, view)
-    return ExactView(G, transposed(columns) if columns else [[] for _ in G])
+    columns = shown(protocol, view)
+    G = transposed([columns[t, "contribution", (target,)] for t in range(protocol.rounds)])
+    noise = noise_columns(protocol, view)
+    return ExactView(G, transposed(noise) if noise else [[] for _ in G])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -79,11 +82,9 @@ def noise_columns(protocol: Protocol, view: View) -> Rows:
     return decoded(
         protocol,
         [
-            (t, draw.name, owners, run(protocol, view, (t, draw.name, owners)))
-            for t in range(protocol.rounds)
-            for draw in protocol.round_of(t)[1].draws
-            for owners in owners_of(draw, weights_at(protocol, t), protocol.n)
-            if not known & set(owners)
+            (t, name, owners, column)
+            for (t, name, owners), column in shown(protocol, view).items()
+            if name != "contribution" and not known & set(owners)
         ],
     )
 
@@ -110,60 +111,81 @@ def decoded(protocol: Protocol, noise: list[Any]) -> Rows:
     return columns
 
 
-def run(protocol: Protocol, view: View, impulse: tuple[int, str, tuple[int, ...]]) -> list[fmpq]:
+def run(protocol: Protocol, view: View, impulse: Impulse) -> list[fmpq]:
     """What the view shows if one source is 1 at one place in one round, and all others are 0."""
-    when, what, owners = impulse
-    n = protocol.n
-    held = {name: [fmpq(0)] * n for name in protocol.round_of(0)[1].keeps}
-    shown: list[fmpq] = []
+    return shown(protocol, view)[impulse]
+
+
+@functools.lru_cache(maxsize=1024)
+def shown(protocol: Protocol, view: View) -> dict[Impulse, list[fmpq]]:
+    """What the view shows of every impulse, by itself."""
+    impulses, exchanges = followed(protocol)
+    rows = [
+        row
+        for number, W, message in exchanges
+        if view.exchanges is None or number in view.exchanges
+        for row in (seen(view, W) * message).tolist()
+    ]
+    return dict(zip(impulses, transposed(rows) if rows else [[] for _ in impulses], strict=True))
+
+
+@functools.lru_cache(maxsize=256)
+def followed(protocol: Protocol) -> tuple[list[Impulse], list[tuple[int, Rows, fmpq_mat]]]:
+    """Every impulse, and of every exchange its number in the round, W and the message: a row a node, a column each."""
+    impulses: list[Impulse] = []
+    for t in range(protocol.rounds):
+        for draw in protocol.round_of(t)[1].draws:
+            owners = owners_of(draw, weights_at(protocol, t), protocol.n)
+            impulses += [(t, draw.name, some) for some in owners]
+        impulses += [(t, "contribution", (i,)) for i in range(protocol.n)]
+    nothing = fmpq_mat(protocol.n, len(impulses))
+    held = dict.fromkeys(protocol.round_of(0)[1].keeps, nothing)
+    exchanges = []
     for t in range(protocol.rounds):
         W, (_, program) = weights_at(protocol, t), protocol.round_of(t)
-        registers = dict(held)
-        sources = {name: [fmpq(0)] * n for name in ("contribution", *(draw.name for draw in program.draws))}
-        if t == when and what in sources:
-            level = next((draw.level for draw in program.draws if draw.name == what), 1)
-            for place, node in enumerate(owners):
-                sources[what][node] = (-1) ** place * each(level, node)
-        number = 0
+        levels = {"contribution": 1, **{draw.name: draw.level for draw in program.draws}}
+        sources = {name: fmpq_mat(nothing) for name in levels}
+        for column, (when, what, owners) in enumerate(impulses):
+            if when == t:
+                for place, node in enumerate(owners):
+                    sources[what][node, column] = (-1) ** place * each(levels[what], node)
+        registers, number = dict(held), 0
         for step in program.instructions:
             if isinstance(step, Combine):
                 everything = {**registers, **sources}
-                registers[step.into] = [
-                    product(
-                        [each(x, i) for x in step.terms.values()],
-                        [everything[name][i] for name in step.terms],
-                    )
-                    for i in range(n)
-                ]
+                registers[step.into] = sum(
+                    (times(x, everything[name]) for name, x in step.terms.items()), nothing
+                )
                 continue
             number += 1
             message = registers[step.message]
-            if view.exchanges is None or number in view.exchanges:
-                shown += seen(view, W, message)
-            registers[step.into] = [product(row, message) for row in W]
+            exchanges.append((number, W, message))
+            registers[step.into] = fmpq_mat(W) * message
         held = {name: registers[name] for name in held}
-    return shown
+    return impulses, exchanges
 
 
-def seen(view: View, W: Rows, message: list[fmpq]) -> list[fmpq]:
-    """What a view shows of one exchange."""
+def seen(view: View, W: Rows) -> fmpq_mat:
+    """The rows over messages that a view shows of one exchange."""
     n = len(W)
+    unit = [[fmpq(i == j) for j in range(n)] for i in range(n)]
     who = sorted(int(str(label)) for label in view.observers)
     senders = sorted({j for i in who for j in range(n) if W[i][j] and j != i})
     match view.name:
         case "everyone":
-            return list(message)
+            rows = unit
         case "neighbourhood":
-            return [message[j] for j in sorted({*who, *senders})]
+            rows = [unit[j] for j in sorted({*who, *senders})]
         case "single-node":
-            return [message[i] for i in who]
+            rows = [unit[i] for i in who]
         case "coalition-messages":
-            return [message[j] for j in senders if j not in who]
+            rows = [unit[j] for j in senders if j not in who]
         case "custom":
-            rows: Any = view.observation
-            return [product([number(x) for x in row], message) for row in rows]
+            given: Any = view.observation
+            rows = [[number(x) for x in row] for row in given]
         case _:
-            return [product(W[i], message) for i in who]
+            rows = [W[i] for i in who]
+    return fmpq_mat(len(rows), n, [x for row in rows for x in row])
 
 
 def knowing(view: View) -> set[int]:
@@ -204,6 +226,16 @@ def fraction(value: fmpq) -> Fraction:
 def each(value: Any, node: int) -> fmpq:
     """The number of one node."""
     return number(value[node] if isinstance(value, tuple) else value)
+
+
+def times(value: Any, register: fmpq_mat) -> fmpq_mat:
+    """A register with the row of each node multiplied by its number, or all by one number."""
+    if not isinstance(value, tuple):
+        return register * number(value)
+    rows = fmpq_mat(len(value), len(value))
+    for i, x in enumerate(value):
+        rows[i, i] = number(x)
+    return rows * register
 
 
 def product(first: Iterable[fmpq], second: Iterable[fmpq]) -> fmpq:

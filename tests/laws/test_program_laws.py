@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import replace
 from fractions import Fraction
@@ -112,6 +113,14 @@ def _graph(nodes: int, edges: list[list[int]]) -> Graph:
 
 
 def _protocol(case: dict[str, Any]) -> Protocol:
+    """The protocol of a stored case; cases of one protocol share it, and what it has worked out of itself."""
+    told = ("nodes", "edges", "schedule", "program", "rounds", "encoder")
+    return _protocol_of(json.dumps({name: case[name] for name in told if name in case}))
+
+
+@functools.cache
+def _protocol_of(stored: str) -> Protocol:
+    case = json.loads(stored)
     weights: Any = metropolis_weights(_graph(case["nodes"], case["edges"]))
     if "schedule" in case:
         weights = tuple(round_weights(_graph(case["nodes"], edges)) for edges in case["schedule"])
