@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.interpreter import exact_view, largest_over_signs
+from tests.pairings import each_pair
 from tests.reference import gossip_program
 from tests.scenes import CHOICES, EVERY_CHOICE
 
@@ -42,40 +43,46 @@ def test_two_leaves_and_two_rounds(engine: Any) -> None:
 
 @pytest.mark.parametrize("leaves", [2, 3, 5, 10, 40])
 @pytest.mark.parametrize("centre", [1.0, 0.25, -0.5])
-def test_the_rate_goes_to_1_and_not_to_one_in_so_many_leaves(leaves: int, centre: float) -> None:
+def test_the_rate_of_the_closed_loop_goes_to_1(leaves: int, centre: float) -> None:
     limit = rate(star(leaves, 1, closed=True, centre=centre), View.secure_sum(0), [1])[1].limit
     exact = (leaves + 1) ** 2 / ((leaves + 1) ** 2 + leaves - 1)
     # What the centre does with its own state is known to the centre.
     assert limit.lower <= exact <= limit.upper
     assert limit.upper - limit.lower < 1e-8
+
+
+@pytest.mark.parametrize("leaves", [2, 3, 5, 10, 40])
+def test_the_rate_of_the_open_loop_is_one_in_so_many_leaves(leaves: int) -> None:
     plain = rate(star(leaves, 1, closed=False), View.secure_sum(0), [1])[1].limit
     assert plain.lower <= 1 / leaves <= plain.upper
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        View.everyone,
-        View.secure_sum(0),
-        View.secure_sum(0, own_noise="hidden"),
-        View.single_node(0),
-        View.neighbourhood(0),
-        View.coalition_sums([0, 3]),
-        View.coalition_messages([0, 3]),
-        View(observation=[[1, 0, 0, 0, -0.5, 0]], known_noise=[2]),
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize("rule", [metropolis_weights, uniform_weights])
-def test_a_damping_of_1_gives_the_bits_of_the_open_loop(view: View, rule: Any) -> None:
-    weights = rule("ring:n=6")
-    for engine in CHOICES:
-        plain, ones = (
-            sensitivity(gossip(weights, rounds=9, damping=damping), view, engine=engine)
-            for damping in (None, np.ones(6))
-        )
-        assert plain.squared_lower.tobytes() == ones.squared_lower.tobytes()
-        assert plain.squared_upper.tobytes() == ones.squared_upper.tobytes()
+UNDAMPED = [
+    View.everyone,
+    View.secure_sum(0),
+    View.secure_sum(0, own_noise="hidden"),
+    View.single_node(0),
+    View.neighbourhood(0),
+    View.coalition_sums([0, 3]),
+    View.coalition_messages([0, 3]),
+    View(observation=[[1, 0, 0, 0, -0.5, 0]], known_noise=[2]),
+]
+EVEN, UNEVEN = metropolis_weights("ring:n=6"), uniform_weights("path:n=6")
+
+
+@pytest.mark.parametrize(("view", "weights", "engine"), each_pair(UNDAMPED, [EVEN, UNEVEN], CHOICES), ids=str)
+def test_a_damping_of_1_gives_the_bits_of_the_open_loop(view: View, weights: Any, engine: Any) -> None:
+    plain, ones = (
+        sensitivity(gossip(weights, rounds=9, damping=damping), view, engine=engine)
+        for damping in (None, np.ones(6))
+    )
+    assert plain.squared_lower.tobytes() == ones.squared_lower.tobytes()
+    assert plain.squared_upper.tobytes() == ones.squared_upper.tobytes()
+
+
+@pytest.mark.parametrize("view", UNDAMPED, ids=str)
+@pytest.mark.parametrize("weights", [EVEN, UNEVEN], ids=["even", "uneven"])
+def test_a_damping_of_1_gives_the_bits_of_the_rate_of_the_open_loop(view: View, weights: Any) -> None:
     before, after = (
         rate(gossip(weights, rounds=1, damping=damping), view, [1]) for damping in (None, [1] * 6)
     )

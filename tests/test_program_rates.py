@@ -187,11 +187,13 @@ ENCODED = gossip(PATH, rounds=2, encoder=(1, "1/2", "-1/4"))
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 def test_an_encoder_multiplies_the_spectrum_by_that_of_its_code(view: View) -> None:
     angles = np.linspace(0, np.pi, 4001)
-    code = np.abs(1 + np.exp(-1j * angles) / 2 - np.exp(-2j * angles) / 4) ** 2
+    # Of all these the coded one is looked at, for its peak.
+    some = angles[::20]
+    code = np.abs(1 + np.exp(-1j * some) / 2 - np.exp(-2j * some) / 4) ** 2
     for target in sorted(set(range(4)) - knowing(view)):
-        plain = response_spectrum(gossip(PATH, rounds=1), view, target, angles)
+        plain = response_spectrum(gossip(PATH, rounds=1), view, target, some)
         coded = response_spectrum(ENCODED, view, target, angles)
-        assert coded == pytest.approx(code * plain, rel=1e-6, abs=1e-9)
+        assert coded[::20] == pytest.approx(code * plain, rel=1e-6, abs=1e-9)
         found = rate(ENCODED, view, [target])
         assert found.lower[0] <= found.upper[0] <= found.lower[0] * (1 + 1e-5) + 1e-12
         assert found.lower[0] * (1 - 1e-6) <= coded.max() * (1 + 1e-5)
