@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.interpreter import exact_view, knowing, largest_over_signs
-from tests.laws.test_program_laws import CASES, _protocol, _view, programs
+from tests.laws.test_program_laws import NAMES, _protocol, _view, of_each_view, programs
 from tests.profiles import examples
 from tests.scenes import VIEWS
 
@@ -21,9 +21,6 @@ from sottovoce.certificates import DenseProof
 from sottovoce.errors import NotCertified
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import Protocol, gossip
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GRAPHS = ["path:n=3", "star:n=4", "ring:n=4", "complete:n=3"]
 
@@ -73,22 +70,9 @@ def test_what_is_proved_of_any_program_holds_the_exact_value(data: Any) -> None:
     assert found.squared.lower >= float(value) * (1 - 1e-6) - 1e-9
 
 
-NAMES = sorted({case["name"] for case in CASES})
-
-
-def of_each_view(name: str) -> Iterator[dict[str, Any]]:
-    """Of the golden values of a program one of each view that is finite and one that is not, on graphs in turn."""
-    kinds: dict[Any, list[dict[str, Any]]] = {}
-    for case in CASES:
-        if case["name"] == name:
-            kinds.setdefault((case["view"], case["infinite"]), []).append(case)
-    for turn, cases in enumerate(kinds.values(), start=NAMES.index(name)):
-        yield cases[turn % len(cases)]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_golden_values_of_programs_are_certified(name: str) -> None:
-    for case in of_each_view(name):
+    for case in of_each_view(name, 0):
         protocol, view = _protocol(case), _view(case)
         if case["infinite"]:
             with pytest.raises(NotCertified, match="Δ is infinite"):

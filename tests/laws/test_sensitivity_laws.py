@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -28,13 +29,19 @@ from tests.scenes import CHOICES, ENGINES, EVERY_ENGINE, HEARD
 from sottovoce.graphs import GossipWeights, metropolis_weights, uniform_weights
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
-from sottovoce.protocols import gossip
+from sottovoce.protocols import Protocol, gossip
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View
 
 
+@functools.lru_cache(maxsize=16)
+def protocol_of(weights: GossipWeights, rounds: int) -> Protocol:
+    """The protocol that all questions of an example are about, with what it has worked out of itself."""
+    return gossip(weights, rounds=rounds)
+
+
 def measured(scene: Scene, **options: Any) -> Interval:
-    protocol = gossip(scene.weights, rounds=scene.rounds)
+    protocol = protocol_of(scene.weights, scene.rounds)
     found = sensitivity(protocol, scene.view, [scene.target], **options)
     return Interval(float(found.squared_lower[0]), float(found.squared_upper[0]))
 
@@ -103,7 +110,7 @@ def is_completed(weights: GossipWeights, view: View) -> bool:
     from sottovoce.filtering import hidden_system
     from sottovoce.views import observe
 
-    protocol = gossip(weights, rounds=2)
+    protocol = protocol_of(weights, 2)
     return hidden_system(protocol, observe(protocol, view)).over_informed
 
 
