@@ -80,8 +80,8 @@ def test_two_rows_tell_constants_more_than_their_share() -> None:
 @pytest.mark.parametrize(
     ("graph", "view", "limit"),
     [
-        ("ring:n=100", alone(0), 0.1716),
-        ("ring:n=100", View.secure_sum(0), 0.4641),
+        ("ring:n=40", alone(0), 0.1716),
+        ("ring:n=40", View.secure_sum(0), 0.4641),
         ("torus:rows=10,cols=10", alone(0), 0.0644),
         ("ring:n=60", View.neighbourhood(0), 0.93),
     ],
