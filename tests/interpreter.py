@@ -135,8 +135,8 @@ def followed(protocol: Protocol) -> tuple[list[Impulse], list[tuple[int, Rows, f
     impulses: list[Impulse] = []
     for t in range(protocol.rounds):
         for draw in protocol.round_of(t)[1].draws:
-            owners = owners_of(draw, weights_at(protocol, t), protocol.n)
-            impulses += [(t, draw.name, some) for some in owners]
+            W = weights_at(protocol, t)
+            impulses += [(t, draw.name, owners) for owners in owners_of(draw, W, protocol.n)]
         impulses += [(t, "contribution", (i,)) for i in range(protocol.n)]
     nothing = fmpq_mat(protocol.n, len(impulses))
     held = dict.fromkeys(protocol.round_of(0)[1].keeps, nothing)
