@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sottovoce.verification.backwards import Budget, Round, Whole
+    from sottovoce.verification.definition import ExactPart
     from sottovoce.verification.fresh import FreshRows
 
     Floats = NDArray[np.float64]
@@ -78,6 +79,9 @@ def _whole(
 ) -> tuple[Whole, Whole]:
     """N and G in whole numbers, each row up to a factor.
 
+    Rounds that are alike, by their rows and their place in the schedule, share the chain of the last of them: one of
+    fewer rounds is its beginning, over the denominator of where that ends.
+
     Guarantee: exact.
     """
     count = len(rows)
@@ -85,16 +89,20 @@ def _whole(
     places = np.cumsum([0, *(len(each.drawn) for each in rows)])
     noise, gain = nothing(int(places[-1]), int(starts[-1])), nothing(int(places[-1]), count)
     inverse = inverse_column(code, count, budget)
-    for t, each in enumerate(rows):
+    chains: dict[tuple[int, int], list[ExactPart]] = {}
+    for t in range(count - 1, -1, -1):
+        each, key = rows[t], (id(rows[t]), t % len(rounds))
         if not len(each.drawn):
             continue
         here = slice(places[t], places[t + 1])
-        chain = exact_chain(rounds, each, t, inverse, budget)
-        # Each denominator divides that of the round before.
-        common = math.lcm(*(below for part in chain for below in (part.drawn_below, part.given_below)))
+        if key not in chains:
+            chains[key] = exact_chain(rounds, each, t, inverse, budget)
+        chain = chains[key][: t + 1]
+        # Each denominator divides that of the round before; with an encoder draws stand over that of the whole chain.
+        common = chain[-1].given_below
         for back, part in enumerate(chain):
             budget.spend(part.drawn.size + part.given.size, common, common)
-            noise[here, starts[t - back] : starts[t - back + 1]] = part.drawn * (common // part.drawn_below)
+            noise[here, starts[t - back] : starts[t - back + 1]] = part.drawn * common // part.drawn_below
             gain[here, t - back] = part.given * (common // part.given_below)
         later = each.given
         gain[here, t + 1 : t + later.shape[1]] = later[:, 1:] * (inverse[1] * common)

@@ -227,9 +227,12 @@ def _leading(matrix: Any) -> NDArray[np.float64]:  # noqa: ANN401
     """
     vector = np.ones(matrix.shape[0])
     for _ in range(_PERRON_STEPS):
+        before = vector
         # Half a step keeps periodic parts from swinging.
         vector = (vector + matrix @ vector) / 2
         vector = np.maximum(vector / vector.max(), 1e-200)
+        if (vector == before).all():
+            break
     return vector
 
 
