@@ -10,6 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from flint import fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,22 +136,30 @@ def test_nobody_who_exceeds_random_prices_passes(
         assert np.linalg.eigvalsh(np.diag(y) - form)[0] >= -1e-7 * max(1, np.abs(form).max())
 
 
+def rational(value: Any) -> fmpq:
+    """A number as the rational that it is."""
+    return fmpq(*Fraction(value).as_integer_ratio())
+
+
+exactly = np.vectorize(rational, otypes=[object])
+
+
 def exact_rows(weights: Any, order: list[int], C: np.ndarray, B: np.ndarray, own: int | None) -> np.ndarray:
     """C(H_a − B H₀) in rationals, or C H₀ where no node is named, H₀ the sum of all; columns in this order."""
     n, rounds = weights.n, len(C)
-    W = np.array([[weights.exact_row(i).get(j, Fraction(0)) for j in order] for i in order])
-    H = np.full((n, rounds, n, rounds), Fraction(0))
+    rows = [weights.exact_row(i) for i in order]
+    W = np.array([[rational(row.get(j, 0)) for j in order] for row in rows])
+    H = np.full((n, rounds, n, rounds), fmpq(0))
     for t, s in itertools.combinations_with_replacement(range(rounds), 2):
         power = W
         for _ in range(s - t):
             power = power @ W
         H[:, s, :, t] = power
     every = H.sum(axis=0)
-    rows = (every if own is None else H[own]).reshape(rounds, -1)
-    exactly = np.vectorize(Fraction, otypes=[object])
+    shown = (every if own is None else H[own]).reshape(rounds, -1)
     if own is not None:
-        rows = rows - exactly(B) @ every.reshape(rounds, -1)
-    return np.asarray(exactly(C) @ rows)
+        shown = shown - exactly(B) @ every.reshape(rounds, -1)
+    return np.asarray(exactly(C) @ shown)
 
 
 def rows_and_truth(
@@ -182,7 +191,7 @@ def rows_and_truth(
         for a, (C, B) in enumerate(zip(whiteners, made["_regression"], strict=True))
     ]
     true.append(exact_rows(weights, order, C0, C0, None))
-    stored = np.vectorize(Fraction, otypes=[object])(found.rows.reshape(len(true), rounds, -1))
+    stored = exactly(found.rows.reshape(len(true), rounds, -1))
     errors = [float(np.linalg.norm((x - s).astype(float))) for x, s in zip(true, stored, strict=True)]
     return found, true, errors
 
@@ -216,11 +225,11 @@ def test_allowances_cover_rationals_and_are_not_a_thousand_times_too_large(
     monkeypatch.setattr(room, "definiteness_margin", lambda _, sizes: 0 * sizes)
     worst = 0.0
     for members in itertools.combinations(range(count), 3):
-        D = np.full((weights.n, rounds), Fraction(1))
-        D[count] -= 1 / Fraction(price)
-        D[list(members)] = Fraction(0)
+        D = np.full((weights.n, rounds), fmpq(1))
+        D[count] -= 1 / rational(price)
+        D[list(members)] = fmpq(0)
         rows = np.concatenate([true[a] for a in (*members, count)])
-        computed = np.vectorize(Fraction, otypes=[object])(whole._written_out(np.array([members]))[0])
+        computed = exactly(whole._written_out(np.array([members]))[0])
         error = (computed - (rows * D.ravel()) @ rows.T).astype(float)
         worst = max(worst, float(np.linalg.norm(error, 2)))
     assert kappa / 1000 < worst <= kappa

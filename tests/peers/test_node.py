@@ -303,13 +303,13 @@ def test_masked_programs_are_those_of_whole_numbers_to_the_bit(protocol: str) ->
     run = network(
         5,
         protocol=protocol,
-        rounds=4,
+        rounds=3,
         sums="masked",
         weights="metropolis",
         edges=(*complete(4), ("site-2", "site-4"), ("site-3", "site-4")),
     )
     rng, unit = np.random.default_rng(1), run.grid.unit
-    drawn = np.rint(rng.standard_normal((4, 5, 2, run.dimension)) * 1e5) * unit
+    drawn = np.rint(rng.standard_normal((3, 5, 2, run.dimension)) * 1e5) * unit
     swarm = Swarm(run, lambda i, t, _: (drawn[t, i, :1], {"u": drawn[t, i, 1:]}))
     for i in range(run.n):
         swarm.start(i)
@@ -320,7 +320,7 @@ def test_masked_programs_are_those_of_whole_numbers_to_the_bit(protocol: str) ->
     rows = np.array([[run.numerators[i].get(j, 0) for j in range(run.n)] for i in range(run.n)], dtype=object)
     registers = initial_registers(run.run, run.dimension)
     program = run.run.programs[0]
-    for t in range(4):
+    for t in range(3):
         sources = {CONTRIBUTION: drawn[t, :, 0] / unit, "u": drawn[t, :, 1] / unit}
         place = run_to_exchange(program, registers, sources, 0, rounded=np.rint)
         while place < len(program.instructions):
