@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sottovoce.peers import policy, spending
+from sottovoce.sensitivities import certify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ def certified_once() -> Iterator[None]:
     """
     made: dict[Any, Any] = {}
     mus: dict[Any, Any] = {}
-    certify, found = spending.certify, policy._mus
+    found = policy._mus
 
     def kept(protocol: Any, view: Any, target: Any) -> Any:
         claim = protocol.hash, view, target
