@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from sottovoce.report.figures.assumptions import draw_constant_step, draw_hidden_states, draw_slips
@@ -76,7 +77,11 @@ def drawn(study: str, result: StudyResult) -> Figure:
 def figure_bytes(figure: Figure, form: Literal["svg", "png"]) -> bytes:
     """A picture as a file's content; the same picture gives the same bytes."""
     buffer = io.BytesIO()
-    settings: dict[str, Any] = {"metadata": {"Date": None}} if form == "svg" else {"dpi": PIXELS_PER_INCH}
+    figure.set_facecolor("white")
     with looks():
-        figure.savefig(buffer, format=form, **settings)
+        if form == "svg":
+            # `savefig` would draw everything once more, to lay it out: so does the drawing itself.
+            FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
+        else:
+            figure.savefig(buffer, format=form, dpi=PIXELS_PER_INCH)
     return buffer.getvalue()

@@ -55,7 +55,6 @@ _LOOKS: dict[Any, Any] = {
     "lines.markersize": 4.5,
     "legend.frameon": False,
     "svg.hashsalt": "sottovoce",
-    "savefig.facecolor": "white",
 }
 
 
