@@ -338,6 +338,14 @@ def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).with_suffix("").parts[0]
 
 
+@functools.cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """The nodes of a module that any rule asks for: a module is walked once for all rules."""
+    asked = (ast.Import, ast.ImportFrom, ast.Call, ast.BinOp)
+    return tuple(node for node in ast.walk(tree) if isinstance(node, asked))
+
+
+@functools.cache
 def imported(tree: ast.AST, path: Path) -> list[tuple[str, str]]:
     """All that is imported anywhere in a module, in functions and for type checking too, as (origin, name).
 
@@ -345,7 +353,7 @@ def imported(tree: ast.AST, path: Path) -> list[tuple[str, str]]:
     """
     package = ["sottovoce", *path.relative_to(SOURCE).parent.parts]
     names = []
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             names += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -474,7 +482,7 @@ def test_torch_is_loaded_behind_its_own_door_alone() -> None:
 
 def test_only_the_command_line_prints() -> None:
     def printing(path: Path) -> Iterator[str]:
-        for node in ast.walk(parsed(path)):
+        for node in nodes(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
                 yield f"prints in line {node.lineno}"
 
@@ -508,7 +516,7 @@ UNITS = {"UNIT_ROUNDOFF", "GAMMA", "FINE_GAMMA", "ROOM", "CLOSE_ROOM"}
 
 def allowances(tree: ast.AST) -> Iterator[str]:
     """Arithmetic with units of rounding, factors a per cent or less above 1, and 1 ± a speck."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if not isinstance(node, ast.BinOp):
             continue
         for side, other in ((node.left, node.right), (node.right, node.left)):
