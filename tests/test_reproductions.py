@@ -141,7 +141,7 @@ def test_without_matplotlib_the_remedy_is_named(tmp_path: Path, monkeypatch: pyt
     assert not (tmp_path / "paper").exists()
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "undrawn")
 def test_a_full_disk_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> Path:
         raise OSError(28, "No space left on device")
@@ -152,6 +152,7 @@ def test_a_full_disk_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [path.name for path in (tmp_path / "paper").iterdir()] == ["records"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_has_an_overview_of_verdicts_that_leads_to_each_study(
     small: list[str], tmp_path: Path
 ) -> None:

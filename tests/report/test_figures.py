@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from tests.studies.small import tiny
+from tests.studies.small import pictured, tiny
 
 from sottovoce.report.figures import DRAWINGS, drawn, figure_bytes
 from sottovoce.report.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, looks
@@ -23,15 +23,14 @@ EVERY_STUDY = pytest.mark.parametrize("name", [study.name for study in STUDIES])
 
 
 @cache
-def rendered(name: str) -> tuple[Figure, Any, bytes]:
-    """The drawing of a study, laid out once for all who measure it, what measures it, and its file."""
-    figure = drawn(name, tiny(name))
-    written = figure_bytes(figure, "svg")
+def rendered(name: str) -> tuple[Figure, Any]:
+    """The drawing of a study, laid out once for all who measure it, and what measures it."""
+    figure, _ = pictured(name)
     # Words stand where they were put for a file of points.
     figure.dpi = 72
     with looks():
         canvas: Any = FigureCanvasAgg(figure)
-    return figure, canvas.get_renderer(), written
+    return figure, canvas.get_renderer()
 
 
 def boxes(artists: Any, renderer: Any) -> list[Any]:
@@ -46,7 +45,7 @@ def test_every_study_has_a_drawing() -> None:
 
 @EVERY_STUDY
 def test_words_are_there_and_do_not_overlap(name: str) -> None:
-    figure, renderer, _ = rendered(name)
+    figure, renderer = rendered(name)
     frame = figure.bbox
     legends = 0
     for ax in figure.axes:
@@ -69,7 +68,7 @@ def test_words_are_there_and_do_not_overlap(name: str) -> None:
 
 @EVERY_STUDY
 def test_legends_cover_no_point(name: str) -> None:
-    figure, renderer, _ = rendered(name)
+    figure, renderer = rendered(name)
     for ax in figure.axes:
         legend = ax.get_legend()
         if legend is None:
@@ -88,7 +87,7 @@ def test_legends_cover_no_point(name: str) -> None:
 @EVERY_STUDY
 def test_the_same_result_gives_the_same_bytes(name: str) -> None:
     before = dict(mpl.rcParams)
-    first, second = rendered(name)[2], figure_bytes(drawn(name, tiny(name)), "svg")
+    first, second = pictured(name)[1], figure_bytes(drawn(name, tiny(name)), "svg")
     assert first == second
     assert first.startswith(b"<?xml")
     assert dict(mpl.rcParams) == before

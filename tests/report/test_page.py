@@ -7,11 +7,10 @@ import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
-from tests.studies.small import tiny
+from tests.studies.small import pictured, tiny
 
 from sottovoce.documents.accounts import HEAD
 from sottovoce.documents.studies import StudyRecord, write_study_table
-from sottovoce.report.figures import drawn, figure_bytes
 from sottovoce.report.page import results_page
 from sottovoce.studies import Finding, Table
 
@@ -56,7 +55,7 @@ def written(folder: Path, *names: str, findings: tuple[Finding, ...] | None = No
     records = []
     for name in names:
         result = tiny(name)
-        (folder / f"{name}.svg").write_bytes(figure_bytes(drawn(name, result), "svg"))
+        (folder / f"{name}.svg").write_bytes(pictured(name)[1])
         write_study_table(result.table, folder / f"{name}.csv")
         record = StudyRecord(
             **HEAD,

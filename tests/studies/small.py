@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.once import once
 
+from sottovoce.report.figures import drawn, figure_bytes
 from sottovoce.studies import (
     STUDIES,
     Study,
@@ -31,6 +32,9 @@ from sottovoce.studies import (
     utility,
     vectors,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BY_NAME: dict[str, Study] = {study.name: study for study in STUDIES}
 TINY: dict[str, Any] = {
@@ -74,10 +78,18 @@ TINY: dict[str, Any] = {
 def quick(name: str, **fewer: Any) -> Any:
     """The result of a study in its quick size, or with still fewer of what it has several of."""
     study = BY_NAME[name]
-    return study.run(replace(study.quick, **fewer), None)
+    config = replace(study.quick, **fewer)
+    return tiny(name) if config == TINY[name] else study.run(config, None)
 
 
 @cache
 def tiny(name: str) -> Any:
     """The result of a study in the smallest size that still has all its parts."""
     return once(f"tiny-{name}", lambda: BY_NAME[name].run(TINY[name], None))
+
+
+@cache
+def pictured(name: str) -> tuple[Figure, bytes]:
+    """The drawing of a study in that size, laid out, and its file."""
+    figure = drawn(name, tiny(name))
+    return figure, figure_bytes(figure, "svg")
