@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 import sys
@@ -15,7 +16,7 @@ import pytest
 from sottovoce.cli import main
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from types import CodeType, FrameType
 
 PAGE = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
 HOP = re.compile(r"^( *)\d+\. `([\w/]+)\.([\w.]+)`", re.MULTILINE)
@@ -29,15 +30,20 @@ class Walk:
     open: list[str] = field(default_factory=list)
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        folder, package, module = frame.f_code.co_filename.rpartition("/sottovoce/")
-        if not package or not folder.endswith("/src"):
-            return
-        name = f"{module.removesuffix('.py')}.{frame.f_code.co_qualname}"
-        if event == "call":
-            self.above.setdefault(name, tuple(self.open))
+        if event == "call" and (name := named(frame.f_code)):
+            if name not in self.above:
+                self.above[name] = tuple(self.open)
             self.open.append(name)
-        elif event == "return" and self.open:
+        elif event == "return" and self.open and named(frame.f_code):
             self.open.pop()
+
+
+@functools.cache
+def named(code: CodeType) -> str:
+    """The name of a function of the package as the page writes it; of any other, nothing."""
+    folder, package, module = code.co_filename.rpartition("/sottovoce/")
+    ours = package and folder.endswith("/src")
+    return f"{module.removesuffix('.py')}.{code.co_qualname}" if ours else ""
 
 
 @dataclass(frozen=True)
