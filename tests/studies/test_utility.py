@@ -38,9 +38,8 @@ def expected(row: utility.Row) -> float:
     T = row.rounds
     decay = np.array([shrink**t for t in range(T)])
     answer = np.zeros((T, T, len(h)))
-    for t in range(T):
-        for s in range(t):
-            answer[t, s] = -size * shrink ** (t - 1 - s)
+    for t in range(1, T):
+        answer[t, :t] = -size * decay[t - 1 :: -1]
     if row.rule == RULES[0]:
         squares = (decay * away) ** 2 + variance * (answer**2).sum(axis=1)
         return float((h * squares).sum(axis=1).mean() / 2)
