@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -81,7 +81,8 @@ def figure_bytes(figure: Figure, form: Literal["svg", "png"]) -> bytes:
     with looks():
         if form == "svg":
             # `savefig` would draw everything once more, to lay it out: so does the drawing itself.
-            FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
+            canvas: Any = FigureCanvasSVG(figure)
+            canvas.print_svg(buffer, metadata={"Date": None})
         else:
             figure.savefig(buffer, format=form, dpi=PIXELS_PER_INCH)
     return buffer.getvalue()
