@@ -308,13 +308,14 @@ def _seen(model: Model, injection: NDArray[np.float64]) -> float:
     else:
         return np.inf
     total *= above(1) / (1 - size)
-    blocks = np.eye(r)[:, model.closed :]
-    seen, sizes = 0.0, 0.0
+    blocks, of_rows = np.eye(r)[:, model.closed :], _norm(D)
+    seen, sizes, left = 0.0, 0.0, _norm(blocks)
     for _ in range(_MOST_POWERS):
-        seen += _norm(D @ blocks) + gamma(r + 2) * _norm(D) * _norm(blocks)
-        sizes += _norm(blocks)
-        if _norm(blocks) < 1e-17:
+        seen += _norm(D @ blocks) + gamma(r + 2) * of_rows * left
+        sizes += left
+        if left < 1e-17:
             break
         blocks = A_K @ blocks
+        left = _norm(blocks)
     # The rounding of step i, and what is left in the end, is seen by no more than ‖D‖ Σ ‖A_Kᵏ‖ times its norm.
-    return above(seen + _norm(D) * total * (g * sizes + _norm(blocks)))
+    return above(seen + of_rows * total * (g * sizes + left))
