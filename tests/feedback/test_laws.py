@@ -52,9 +52,9 @@ def test_averaging_is_below_the_ball_that_holds_nothing_else() -> None:
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.single_node(0, own_noise="hidden")])
 def test_a_larger_ball_never_gives_less(view: View) -> None:
     balls = [(1, 1), (0.9, 1), (0.5, 1.2), (-1, 1.2), (-1, 2)]
-    bounds = [upper(view, updates=ball, effort="fine") for ball in balls]
+    bounds = [upper(view, updates=ball, rounds=3, effort="fine") for ball in balls]
     assert all(b <= a * (1 + 1e-5) for b, a in itertools.pairwise(bounds))
-    assert bounds[-1] <= 5 * (1 + 1e-9)
+    assert bounds[-1] <= 3 * (1 + 1e-9)
 
 
 def test_names_and_order_of_nodes_change_nothing() -> None:
@@ -140,11 +140,11 @@ def test_pairs_are_all_proved_and_the_worst_is_that_of_the_inequality() -> None:
     weights = graphs.metropolis_weights(GRAPH)
     seen: list[tuple[int, int]] = []
     found = training_pairs(
-        weights, rounds=17, updates=(0.5, 1), observers=[0, 1, 2], progress=lambda *now: seen.append(now)
+        weights, rounds=17, updates=(0.5, 1), observers=[0, 1], progress=lambda *now: seen.append(now)
     )
-    assert len(found) == 12
-    assert seen == [(k + 1, 12) for k in range(12)]
-    assert {(i, j) for i, j, _ in found} == {(i, int(j)) for i in range(3) for j in weights.neighbours(i)}
+    assert len(found) == 8
+    assert seen == [(k + 1, 8) for k in range(8)]
+    assert {(i, j) for i, j, _ in found} == {(i, int(j)) for i in range(2) for j in weights.neighbours(i)}
     observer, target, worst = found.worst
     single = upper(View.secure_sum(observer), target, weights, rounds=17)
     assert worst == pytest.approx(single, rel=1e-3)

@@ -29,7 +29,7 @@ VIEWS = (
 @st.composite
 def networks(draw: st.DrawFn, symmetric: bool | None = None) -> GossipWeights:
     """A path with random further edges, and random weights on them; directed half of the time."""
-    n = draw(st.integers(4, 8))
+    n = draw(st.integers(4, 6))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     edges = np.triu(rng.random((n, n)) < draw(st.floats(0.1, 0.8)), 1) | np.eye(n, k=1, dtype=bool)
     shares = rng.uniform(0.2, 1, (n, n)) * (edges | edges.T)

@@ -43,7 +43,7 @@ TINY: dict[str, Any] = {
     "agreement": agreement.Config(networks=("complete:n=6", "ring:n=12"), well_mixing=1, observers=1),
     "growth": growth.Config(nodes=60, rounds=(1, 4, 16, 32)),
     "errata-smallest": counterexamples.Config(),
-    "errata-a": neighbours.Config(networks=("ring:n=12", "star:n=6"), observers=2, rounds=(10, 40, 2500)),
+    "errata-a": neighbours.Config(networks=("ring:n=12", "star:n=6"), observers=2, rounds=(10, 40)),
     "errata-b": observed_targets.Config(networks=("ring:n=12",), rounds=20, outside=2, small_rounds=(1, 60)),
     "errata-c": removed_noise.Config(
         networks=("ring:n=12", "star:n=6"), observers=1, strangers=1, coalition=2
@@ -63,7 +63,7 @@ TINY: dict[str, Any] = {
         grid=61,
         nodes=3,
     ),
-    "equal-error": equal_error.Config(nodes=4, rounds=3),
+    "equal-error": equal_error.Config(nodes=4, rounds=2),
     "surprises": surprises.Config(
         accelerated_rounds=3, peer_rounds=3, rounds=(1, 2, 4), averaged=8, steps=(1, 2, 4, 6)
     ),

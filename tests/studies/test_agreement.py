@@ -6,9 +6,16 @@ from __future__ import annotations
 import numpy as np
 from tests.studies.small import quick
 
+NETWORKS = (
+    "complete:n=100",
+    "erdos-renyi:n=100,p=0.15,seed=1",
+    "preferential:n=100,core=5,links=3,seed=1",
+    "ring:n=100",
+)
+
 
 def test_constants_mixing_and_distance() -> None:
-    result = quick("agreement")
+    result = quick("agreement", networks=NETWORKS)
     assert [finding.verdict for finding in result.findings] == ["holds", "holds", "holds"]
     by_name = {network.name.partition(":")[0]: network for network in result.networks}
     for network in result.networks:

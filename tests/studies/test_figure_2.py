@@ -12,7 +12,7 @@ from sottovoce.studies.pairs import NETWORKS, network_weights
 
 
 def test_the_ten_percent() -> None:
-    result = quick("figure-2")
+    result = quick("figure-2", rounds=(20, 500))
     spectral, constant, lower, upper = np.moveaxis(result.growth, -1, 0)
     assert (constant <= upper * (1 + 1e-9)).all()
     assert (lower <= upper).all()

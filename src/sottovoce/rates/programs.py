@@ -269,14 +269,15 @@ def _lags(whitener: Whitener, targets: np.ndarray) -> tuple[np.ndarray, np.ndarr
     entering = system.entering[:, targets]
     state = np.zeros((len(system.A), len(targets)))
     lags: list[np.ndarray] = []
-    slipped, shown, largest = (np.zeros(len(targets)) for _ in range(3))
+    size, slipped, shown, largest = (np.zeros(len(targets)) for _ in range(4))
     outer, inner, gain = (float(np.linalg.norm(each)) for each in (X, system.C, K))
     for t in range(-ahead, LAGS):
         # D_a x_{t+a} shows a rounds before its contribution: lag −a.
-        now = system.direct[-t][:, targets] if t <= 0 else np.zeros((len(X), len(targets)))
-        seen = system.C @ state + now
+        seen, given = system.C @ state, np.zeros(len(targets))
+        if t <= 0:
+            now = system.direct[-t][:, targets]
+            seen, given = seen + now, np.linalg.norm(now, axis=0)
         lags.append(X @ seen)
-        size, given = np.linalg.norm(state, axis=0), np.linalg.norm(now, axis=0)
         largest = np.maximum(largest, np.linalg.norm(lags[-1], axis=0))
         shown += outer * (inner * size + given)
         slipped += whitener.loop * size + gain * given
@@ -284,12 +285,13 @@ def _lags(whitener: Whitener, targets: np.ndarray) -> tuple[np.ndarray, np.ndarr
         if t == 0:
             state = state + entering
             slipped += np.linalg.norm(entering, axis=0)
+        size = np.linalg.norm(state, axis=0)
         # Speed alone: what is left of the state is counted whenever this stops.
-        if t > 0 and (whitener.memory * np.linalg.norm(state, axis=0) <= 1e-16 * largest).all():
+        if t > 0 and (whitener.memory * size <= 1e-16 * largest).all():
             break
     # A slip in the state is seen for as long as the loop remembers it.
     shift = system.slips * (shown + slipped * whitener.memory)
-    left = np.linalg.norm(state, axis=0) + system.slips * slipped * whitener.settling
+    left = size + system.slips * slipped * whitener.settling
     return np.array(lags), (shift + whitener.memory * left) * (1 + 1e-6)
 
 
