@@ -22,7 +22,7 @@ from tests.studies.small import quick
 
 from sottovoce import Program
 from sottovoce.cli import main
-from sottovoce.studies import catalogue
+from sottovoce.studies import catalogue, utility
 from sottovoce.views import VIEW_NAMES
 
 if TYPE_CHECKING:
@@ -203,8 +203,9 @@ def found_before(study: Study, config: Any, progress: Progress | None) -> StudyR
 @EVERY_DOCUMENT
 def test_what_is_shown_is_what_happens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    known = tuple(replace(study, run=partial(found_before, study)) for study in catalogue.STUDIES)
-    monkeypatch.setattr(catalogue, "STUDIES", known)
+    known = {study.name: replace(study, run=partial(found_before, study)) for study in catalogue.STUDIES}
+    monkeypatch.setattr(catalogue, "STUDIES", tuple(known.values()))
+    monkeypatch.setattr(utility, "run", lambda config: known["utility"].run(config, None))
     if "import torch" in (ROOT / name).read_text(encoding="utf-8"):
         pytest.importorskip("torch")
     names: dict[str, Any] = {}

@@ -132,13 +132,13 @@ PROGRAMS = (
 
 @pytest.mark.parametrize("protocol", PROGRAMS)
 def test_reports_of_programs_carry_proofs_too(protocol: str, sottovoce: Run, tmp_path: Path) -> None:
-    run = ("path:n=4", "--rounds", "4", *ACCOUNT[4:])
+    run = ("path:n=3", "--rounds", "3", *ACCOUNT[4:])
     assert sottovoce("account", *run, "--protocol", protocol).code == 0
-    code, out, err = sottovoce(*VERIFY[:-1], "path:n=4")
+    code, out, err = sottovoce(*VERIFY[:-1], "path:n=3")
     assert (code, err) == (0, "")
-    assert " ".join(out.split()).count("12 of 12 pairs are proved no worse.") == 2
+    assert " ".join(out.split()).count("6 of 6 pairs are proved no worse.") == 2
     texts = held(tmp_path / "r.html", "certificates")
-    assert [certificates.from_text(text).rounds for text in texts] == [4, 4]
+    assert [certificates.from_text(text).rounds for text in texts] == [3, 3]
 
 
 def lower_to(pairs: dict[str, list[float]], end: float) -> None:

@@ -20,7 +20,7 @@ RUN = ("--rounds", "4", "--view", "secure-sum")
 NOISE = ("--noise-multiplier", "2")
 
 
-def mixing(n: int = 8) -> np.ndarray:
+def mixing(n: int = 5) -> np.ndarray:
     """A gossip matrix that no rule builds: symmetric, uneven, with rows that sum to 1."""
     rng = np.random.default_rng(8)
     edges = np.triu(rng.uniform(size=(n, n)) * (rng.uniform(size=(n, n)) < 0.5), 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import struct
 from functools import cache
 from typing import Any
 
@@ -94,7 +95,12 @@ def test_the_same_result_gives_the_same_bytes(name: str) -> None:
 
 
 def test_a_drawing_can_be_made_of_pixels() -> None:
-    assert figure_bytes(rendered("figure-1")[0], "png").startswith(b"\x89PNG")
+    figure, _ = rendered("figure-1")
+    usual, (width, height) = figure.dpi, figure.get_size_inches()
+    found = figure_bytes(figure, "png")
+    assert found.startswith(b"\x89PNG")
+    assert struct.unpack(">2I", found[16:24]) == (int(150 * width), int(150 * height))
+    assert figure.dpi == usual
 
 
 def test_drawings_go_on_axes_that_are_given() -> None:

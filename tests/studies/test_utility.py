@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from tests.reference import exact_value
+from tests.studies.small import quick
 
 from sottovoce import View, gaussian, gossip, graphs, sensitivity
 from sottovoce.errors import InputError
@@ -19,7 +20,8 @@ QUICK = Config.quick()
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    return run(QUICK)
+    found: Result = quick("utility")
+    return found
 
 
 def expected(row: utility.Row) -> float:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Literal
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
@@ -78,11 +79,15 @@ def figure_bytes(figure: Figure, form: Literal["svg", "png"]) -> bytes:
     """A picture as a file's content; the same picture gives the same bytes."""
     buffer = io.BytesIO()
     figure.set_facecolor("white")
+    # `savefig` would draw everything once more, to lay it out: so does the drawing itself.
+    canvas: Any
     with looks():
         if form == "svg":
-            # `savefig` would draw everything once more, to lay it out: so does the drawing itself.
-            canvas: Any = FigureCanvasSVG(figure)
+            canvas = FigureCanvasSVG(figure)
             canvas.print_svg(buffer, metadata={"Date": None})
         else:
-            figure.savefig(buffer, format=form, dpi=PIXELS_PER_INCH)
+            usual, figure.dpi = figure.dpi, PIXELS_PER_INCH
+            canvas = FigureCanvasAgg(figure)
+            canvas.print_png(buffer)
+            figure.dpi = usual
     return buffer.getvalue()
