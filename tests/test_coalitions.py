@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -39,6 +40,7 @@ SMALL = [
 ]
 
 
+@cache
 def protocol_of(source: str, rounds: int) -> Protocol:
     return gossip(graphs.metropolis_weights(source), rounds=rounds)
 
@@ -51,6 +53,12 @@ def every_one(protocol: Protocol, target: int, size: int, view: str, **options: 
         result = sensitivity(protocol, View(name=view, observers=members), [target], **options)
         found[members] = Interval(float(result.squared_lower[0]), float(result.squared_upper[0]))
     return found
+
+
+@cache
+def plainly(source: str, rounds: int, target: int, size: int, view: str) -> dict[Any, Interval]:
+    """Δ² of each coalition of one of the small networks."""
+    return every_one(protocol_of(source, rounds), target, size, view)
 
 
 def agrees(search: CoalitionSearch, table: dict[Any, Interval]) -> None:
@@ -75,7 +83,7 @@ def test_the_search_finds_what_enumeration_finds(
 ) -> None:
     source, rounds, target = case
     protocol = protocol_of(source, rounds)
-    table = every_one(protocol, target, size, view)
+    table = plainly(source, rounds, target, size, view)
     search = worst_coalition(protocol, target, size=size, view=view)
     agrees(search, table)
     assert search.exact
@@ -101,7 +109,7 @@ def test_without_time_there_is_still_a_coalition_and_a_bound(
 ) -> None:
     protocol = protocol_of(source, rounds)
     search = worst_coalition(protocol, target, size=2, view=view, time_limit=0)
-    agrees(search, every_one(protocol, target, 2, view))
+    agrees(search, plainly(source, rounds, target, 2, view))
     assert search.evaluated == len(search.trace) == 1
     assert search.upper_bound <= rounds
     assert search.stopped == ("closed" if search.exact else "time limit")
@@ -218,7 +226,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
     return after
 
 
-@pytest.mark.parametrize("counts", [(1, 5, 20, 40), (1, 5, 20, 60, 100)], ids=["screened", "unscreened"])
+@pytest.mark.parametrize("counts", [(1, 5, 40), (1, 20, 100)], ids=["screened", "unscreened"])
 def test_an_interrupted_search_keeps_what_it_has(
     interrupted: Any, counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

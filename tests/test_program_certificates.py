@@ -8,7 +8,7 @@ import re
 import time
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,15 @@ from sottovoce.verification.others import ProgramPair, no_worse_in_programs
 # What is told here is told of floats; tests/test_balls.py holds them against balls.
 verify = partial(verify_in, arithmetic="float")
 MOMENTUM = momentum(RING, rounds=4, beta="9/10")
-SUM = View.secure_sum(0)
+SUM, NEAR = View.secure_sum(0), View.neighbourhood(1)
+PATTERNED = (
+    momentum(PATH, rounds=4, beta="1/2", noise="message"),
+    gradient_tracking(STAR, rounds=4),
+)
 BARE = pairwise_noise(metropolis_weights("path:n=6"), rounds=3, local=(0, 1, 1, 1, 1, 1), shared=1)
 
 
+@cache
 def exact_matrix(protocol: Protocol, view: View, target: int) -> np.ndarray:
     """M as floats, from the interpreter in rationals."""
     M = exact_view(protocol, view, target).form()
@@ -93,15 +98,10 @@ def test_every_protocol_in_every_view_is_certified_and_verified(protocol: Protoc
 @pytest.mark.parametrize("participation", ["every:2", "at-most:2", "fixed:1,3", "separated:3", "epochs:2"])
 @pytest.mark.parametrize("contribution", ["vector", "scalar", "energy"])
 def test_patterns_of_participation(participation: str, contribution: Any) -> None:
-    for protocol in (
-        momentum(PATH, rounds=4, beta="1/2", noise="message"),
-        gradient_tracking(STAR, rounds=4),
-    ):
-        certificate = certify(
-            protocol, View.neighbourhood(1), 2, contribution=contribution, participation=participation
-        )
+    for protocol in PATTERNED:
+        certificate = certify(protocol, NEAR, 2, contribution=contribution, participation=participation)
         assert verify(certificate, protocol).verified
-        M = exact_matrix(protocol, View.neighbourhood(1), 2)
+        M = exact_matrix(protocol, NEAR, 2)
         rounds = [t - 1 for t in (1, 3)]
         part = M[np.ix_(rounds, rounds)]
         attained = np.linalg.eigvalsh(part)[-1] if contribution == "energy" else abs(part).sum()
@@ -271,9 +271,20 @@ def test_a_mode_that_nothing_excites_is_followed_exactly(rounds: int) -> None:
     assert found.squared.lower >= float(value) * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("protocol", TRAPS, ids=lambda protocol: protocol.name)
-def test_rows_that_floats_cannot_tell_apart_are_combined_until_they_can(protocol: Protocol) -> None:
+@pytest.mark.parametrize("trap", TRAPS, ids=lambda protocol: protocol.name)
+def test_rows_that_floats_cannot_tell_apart_are_combined_until_they_can(
+    trap: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Twenty rounds are as many as need it.
+    protocol, combinations = replace(trap, rounds=min(trap.rounds, 20)), []
+
+    def counted(*given: Any) -> Any:
+        combinations.append(combined.combined_noise(*given))
+        return combinations[-1]
+
+    monkeypatch.setattr(sottovoce.verification.programs, "combined_noise", counted)
     certificate = certify(protocol, TRAPPED, 2)
+    assert len(combinations) == 1
     assert certificate.squared_upper <= 1.002 * certificate.squared_lower
     assert isinstance(certificate.proof, DenseProof)
     assert verify(certificate, protocol).verified
@@ -453,7 +464,7 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A part of the work that is allowed ends in that part of the time: 80 seconds for all of it.
-    monkeypatch.setattr(sottovoce.verification.programs, "Budget", lambda: Budget(MOST_WORK // 32))
+    monkeypatch.setattr(sottovoce.verification.programs, "Budget", lambda: Budget(MOST_WORK // 64))
     digits = "7" * 399
     assert isinstance(MOMENTUM.program, Program)
     match case:
@@ -489,7 +500,7 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(
                 NotCertified, match="too large to be rebuilt densely: 9007199254740992 rounds"
             ):
                 verify(from_text(to_text(forged)), (RING,) * 97)
-            assert time.process_time() - begun < 2.5
+            assert time.process_time() - begun < 1.25
             return
         case "weights":
             many = metropolis_weights("ring:n=60")
@@ -505,7 +516,7 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(
     begun = time.process_time()
     with pytest.raises(NotCertified):
         verify(from_text(to_text(forged)), RING)
-    assert time.process_time() - begun < 2.5
+    assert time.process_time() - begun < 1.25
 
 
 def test_columns_that_sum_to_one_are_stored_and_read() -> None:

@@ -178,15 +178,15 @@ def test_whole_nodes_take_part_in_every_round() -> None:
 
 def test_noise_is_calibrated_to_coins_and_grows_with_what_is_asked() -> None:
     noises = [
-        plan(TASK, ring(10), target_epsilon=epsilon, batch_fraction=rate)
-        for epsilon, rate in ((2.0, 0.1), (1.0, 0.1), (1.0, 0.3), (1.0, 1.0))
+        plan(TASK, ring(4), target_epsilon=epsilon, batch_fraction=rate)
+        for epsilon, rate in ((2.0, 0.25), (1.0, 0.25), (1.0, 0.5), (1.0, 1.0))
     ]
     sizes = [one.noise_multiplier for one in noises]
     assert sizes == sorted(sizes)
-    assert sizes[1] < plan(TASK, ring(10), target_epsilon=1.0, batches=10).noise_multiplier < sizes[3]
+    assert sizes[1] < plan(TASK, ring(4), target_epsilon=1.0, batches=4).noise_multiplier < sizes[3]
     for one, target in zip(noises, (2.0, 1.0, 1.0, 1.0), strict=True):
         assert 0.999 * target < upper(one) <= target
-        assert one.spent(10)[0] == target
+        assert one.spent(4)[0] == target
     with pytest.raises(InputError, match=r"nothing is, so that delta 0\.1 needs no noise"):
         plan(TASK, ring(2), target_epsilon=1.0, target_delta=0.1, batch_fraction=0.01)
 

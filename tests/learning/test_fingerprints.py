@@ -1,6 +1,7 @@
 """What tells losses apart: whatever shapes a gradient shows in the fingerprint, or is refused by name."""
 
 import functools
+import importlib
 import os
 import subprocess
 import sys
@@ -193,20 +194,20 @@ def warm():
 """
 
 
-def test_another_process_tells_the_same(tmp_path: Path) -> None:
+def test_another_process_tells_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled just now or read from a cache, whatever the order of sets, before it has run or after."""
     (tmp_path / "own_losses.py").write_text(OWN)
-    found = set()
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *sys.path])
-        done = subprocess.run(
-            [sys.executable, "-c", "import own_losses; print(own_losses.warm())"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found.add(done.stdout)
-    assert len(found) == 1
-    assert found != {"another\n"}
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    here = importlib.import_module("own_losses").warm()
+    monkeypatch.delitem(sys.modules, "own_losses")
+    assert list((tmp_path / "__pycache__").glob("own_losses.*"))
+    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    done = subprocess.run(
+        [sys.executable, "-c", "import own_losses; print(own_losses.warm(), end='')"],
+        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == here != "another"

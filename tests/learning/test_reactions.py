@@ -196,7 +196,7 @@ def exposure(reaction: Reaction, steps: np.ndarray, view: Any, weights: Any = RI
 @pytest.mark.parametrize("schedule", ["0.5", "0.8/sqrt(t)", "0.9/(1+t/4)"])
 def test_no_linear_loop_in_the_balls_beats_what_is_certified(schedule: str) -> None:
     """Each node with a curvature of its own, steps that fall: exact Δ² of the loop, in rationals, is below."""
-    rounds = 5
+    rounds = 4
     sizes = [Fraction(x).limit_denominator(10**6) for x in Schedule.parse(schedule).sizes(rounds)]
     steps = np.array([float(x) for x in sizes])
     task = Task(
@@ -320,7 +320,7 @@ def test_no_node_sums_more_records_than_it_divides_by() -> None:
 
 def run_on_a_ring(step: Any, **terms: Any) -> tuple[Task, Any, Run]:
     task = task_from(load_data("breast-cancer"), 4, l2=0.0)
-    protocol = gossip(RING, rounds=20)
+    protocol = gossip(RING, rounds=8)
     terms = {"view": View.secure_sum(0), **terms}
     return task, protocol, train(task, protocol, noise_multiplier=3.0, step=step, seed=1, **terms)
 

@@ -86,7 +86,7 @@ def test_relations_and_units_scale_the_noise() -> None:
 
 def test_batches_need_a_smaller_multiplier_of_what_moves_further() -> None:
     task = task_from(load_data("diabetes"), 5)
-    whole, part = (train(task, ring(4), batch_fraction=fraction, **SMALL) for fraction in (1.0, 0.25))
+    whole, part = (train(task, ring(2), batch_fraction=fraction, **SMALL) for fraction in (1.0, 0.25))
     assert part.noise_multiplier < 0.5 * whole.noise_multiplier
     assert part.epsilon.upper == whole.epsilon.upper
     assert part.noise_std / part.noise_multiplier == pytest.approx(
@@ -166,22 +166,22 @@ def test_an_interrupted_run_goes_on_bit_for_bit(fraction: float) -> None:
         "step": "0.8/sqrt(t)",
         **SMALL,
     }
-    whole = train(task, ring(8), **settings)
+    whole = train(task, ring(4), **settings)
     kept: list[Run] = []
     with pytest.raises(KeyboardInterrupt):
         train(
             task,
-            ring(8),
-            progress=interrupted_at(6),
+            ring(4),
+            progress=interrupted_at(4),
             checkpoint=kept.append,
-            checkpoint_every=3,
+            checkpoint_every=2,
             **settings,
         )
-    # One before the first round, one after three, and one with the five that were whole when the interrupt came.
-    assert [run.state.round for run in kept] == [0, 3, 5]
+    # One before the first round, one after two, and one with the three that were whole when the interrupt came.
+    assert [run.state.round for run in kept] == [0, 2, 3]
     for begun in kept:
         assert not begun.finished
-        resumed = train(task, ring(8), resume=begun, **settings)
+        resumed = train(task, ring(4), resume=begun, **settings)
         assert resumed.finished
         assert np.array_equal(resumed.state.models, whole.state.models)
         assert np.array_equal(resumed.state.average, whole.state.average)

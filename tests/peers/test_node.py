@@ -63,6 +63,7 @@ def test_messages_are_those_of_the_simulator_to_the_bit(protocol: str) -> None:
     run = network(
         6,
         protocol=protocol,
+        rounds=3,
         weights="metropolis",
         edges=(*complete(4), ("site-3", "site-4"), ("site-4", "site-5")),
     )
@@ -278,16 +279,16 @@ def test_nodes_that_gave_each_other_up_find_together_again() -> None:
 
 
 def test_masked_sums_are_exact_on_the_grid() -> None:
-    run = network(5, edges=complete(5), rounds=3, sums="masked")
+    run = network(5, edges=complete(5), rounds=2, sums="masked")
     rng, unit = np.random.default_rng(1), run.grid.unit
-    drawn = np.rint(rng.standard_normal((3, 5, 2, run.dimension)) * 1e5)
+    drawn = np.rint(rng.standard_normal((2, 5, 2, run.dimension)) * 1e5)
     swarm = Swarm(run, lambda i, t, _: (drawn[t, i, :1] * unit, {"u": drawn[t, i, 1:] * unit}))
     for i in range(5):
         swarm.start(i)
     swarm.run()
     assert set(swarm.done.values()) == {"finished"}
     held = np.zeros((5, run.dimension))
-    for t in range(3):
+    for t in range(2):
         message = held + drawn[t, :, 0] + drawn[t, :, 1]
         held = np.tile(np.floor(message.sum(axis=0) / 5 + 0.5), (5, 1))
     assert all((swarm.nodes[i].model[0] / unit == held[i]).all() for i in range(5))
@@ -303,13 +304,13 @@ def test_masked_programs_are_those_of_whole_numbers_to_the_bit(protocol: str) ->
     run = network(
         5,
         protocol=protocol,
-        rounds=3,
+        rounds=2,
         sums="masked",
         weights="metropolis",
         edges=(*complete(4), ("site-2", "site-4"), ("site-3", "site-4")),
     )
     rng, unit = np.random.default_rng(1), run.grid.unit
-    drawn = np.rint(rng.standard_normal((3, 5, 2, run.dimension)) * 1e5) * unit
+    drawn = np.rint(rng.standard_normal((2, 5, 2, run.dimension)) * 1e5) * unit
     swarm = Swarm(run, lambda i, t, _: (drawn[t, i, :1], {"u": drawn[t, i, 1:]}))
     for i in range(run.n):
         swarm.start(i)
@@ -320,7 +321,7 @@ def test_masked_programs_are_those_of_whole_numbers_to_the_bit(protocol: str) ->
     rows = np.array([[run.numerators[i].get(j, 0) for j in range(run.n)] for i in range(run.n)], dtype=object)
     registers = initial_registers(run.run, run.dimension)
     program = run.run.programs[0]
-    for t in range(3):
+    for t in range(2):
         sources = {CONTRIBUTION: drawn[t, :, 0] / unit, "u": drawn[t, :, 1] / unit}
         place = run_to_exchange(program, registers, sources, 0, rounded=np.rint)
         while place < len(program.instructions):

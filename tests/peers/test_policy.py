@@ -28,7 +28,7 @@ def test_eight_sites_need_less_noise_behind_sums() -> None:
 
 
 def test_a_coalition_with_a_threshold_of_senders_sees_messages() -> None:
-    five = network(5, edges=complete(5), sums="masked", unit="node", rounds=9, colluders=0)
+    five = network(5, edges=complete(5), sums="masked", unit="node", rounds=4, colluders=0)
     two = known_after(five, "site-0", size=2, observers=[])
     three = known_after(five, "site-0", size=3, observers=[])
     assert two.coalition is not None
@@ -36,7 +36,7 @@ def test_a_coalition_with_a_threshold_of_senders_sees_messages() -> None:
     assert (two.coalition.sees, three.coalition.sees) == ("sums", "messages")
     assert three.coalition.epsilon == three.everyone.epsilon > two.coalition.epsilon
     # A higher threshold bears one colluder more.
-    safer = network(5, edges=complete(5), sums="masked", unit="node", rounds=9, colluders=2)
+    safer = network(5, edges=complete(5), sums="masked", unit="node", rounds=4, colluders=2)
     assert (five.threshold(0), safer.threshold(0)) == (3, 4)
     found = known_after(safer, "site-0", size=3, observers=[]).coalition
     assert found is not None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.interpreter import exact_view, knowing, largest_over_signs
+from tests.pairings import each_pair
 from tests.scenes import PAIRS, PATH, PROTOCOLS, RING, VIEWS
 
 from sottovoce import View, certify, sensitivity, verify
@@ -144,21 +145,28 @@ def test_draws_of_level_0_are_no_noise_and_no_error(weights: Any) -> None:
     assert sensitivity(bare, VIEWS[0], [1])[1].squared.lower == np.inf
 
 
-@pytest.mark.parametrize("pattern", ["fixed:1", "fixed:2", "fixed:4", "every:2", "at-most:1"])
-@pytest.mark.parametrize("levels", [0, (0, 0, 1, 1, 1), (1, 0, 1, 0, 1)])
-def test_what_no_noise_hides_is_infinite_in_every_pattern_that_meets_it(pattern: str, levels: Any) -> None:
+@pytest.mark.parametrize(
+    ("pattern", "levels", "view"),
+    each_pair(
+        ["fixed:1", "fixed:2", "fixed:4", "every:2", "at-most:1"],
+        [0, (0, 0, 1, 1, 1), (1, 0, 1, 0, 1)],
+        [View.everyone, View.secure_sum(2), View.neighbourhood(2)],
+    ),
+)
+def test_what_no_noise_hides_is_infinite_in_every_pattern_that_meets_it(
+    pattern: str, levels: Any, view: View
+) -> None:
     """An encoder carries a contribution into later rounds: rows with the encoder written out decide."""
     rounds, ring = 4, metropolis_weights("ring:n=5")
     protocol = gossip(ring, rounds=rounds, noise_levels=levels, encoder=(1, "1/2"))
     spread_out = replace(protocol, weights=(ring, ring))
-    for view in (View.everyone, View.secure_sum(2), View.neighbourhood(2)):
-        alike, written = (
-            sensitivity(each, view, [1], participation=pattern)[1].squared for each in (protocol, spread_out)
-        )
-        assert math.isinf(alike.lower) == math.isinf(written.lower) == math.isinf(alike.upper)
-        if not math.isinf(alike.lower):
-            assert alike.lower <= written.upper
-            assert written.lower <= alike.upper
+    alike, written = (
+        sensitivity(each, view, [1], participation=pattern)[1].squared for each in (protocol, spread_out)
+    )
+    assert math.isinf(alike.lower) == math.isinf(written.lower) == math.isinf(alike.upper)
+    if not math.isinf(alike.lower):
+        assert alike.lower <= written.upper
+        assert written.lower <= alike.upper
 
 
 def test_numbers_that_no_certificate_holds_are_refused_before_anything_is_proved() -> None:

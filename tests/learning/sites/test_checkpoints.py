@@ -47,15 +47,16 @@ def three_rounds() -> bytes:
 
 @pytest.mark.parametrize("seed", [None, 5])
 def test_a_run_goes_on_bit_for_bit(tmp_path: Path, seed: int | None) -> None:
-    training, _ = begun(tmp_path, 0, seed=seed)
+    words = WORDS | {"rounds": 4}
+    training, _ = begun(tmp_path, 0, rounds=4, seed=seed)
     files = {}
     while training.round < training.rounds:
         files[training.round] = training.save(tmp_path / f"{training.round}.pt")
         training.step()
     one = training.result().run
-    for done in (0, 3, 5):
-        again = begin(cnn(), CROSS, images(4), "ring:n=4", resume=files[done], **WORDS)
-        assert (again.round, again.rounds) == (done, 6)
+    for done in (0, 2, 3):
+        again = begin(cnn(), CROSS, images(4), "ring:n=4", resume=files[done], **words)
+        assert (again.round, again.rounds) == (done, 4)
         while again.round < again.rounds:
             again.step()
         two = again.result().run
