@@ -319,7 +319,7 @@ def test_the_worst_three_around_a_hub_with_leaves_are_proved() -> None:
     protocol = gossip(graphs.metropolis_weights(nx.Graph(sorted(edges))), rounds=10)
     search = worst_coalition(protocol, 0, size=3)
     assert search.exact
-    assert search.evaluated < 320
+    assert search.evaluated < 400
 
 
 def test_long_horizons_are_factored_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

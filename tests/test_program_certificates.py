@@ -464,7 +464,7 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A part of the work that is allowed ends in that part of the time: 80 seconds for all of it.
-    monkeypatch.setattr(sottovoce.verification.programs, "Budget", lambda: Budget(MOST_WORK // 64))
+    monkeypatch.setattr(sottovoce.verification.programs, "Budget", lambda: Budget(MOST_WORK // 32))
     digits = "7" * 399
     assert isinstance(MOMENTUM.program, Program)
     match case:
@@ -500,7 +500,7 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(
                 NotCertified, match="too large to be rebuilt densely: 9007199254740992 rounds"
             ):
                 verify(from_text(to_text(forged)), (RING,) * 97)
-            assert time.process_time() - begun < 1.25
+            assert time.process_time() - begun < 2.5
             return
         case "weights":
             many = metropolis_weights("ring:n=60")
@@ -516,7 +516,7 @@ def test_files_made_to_keep_a_verifier_busy_are_refused_in_time(
     begun = time.process_time()
     with pytest.raises(NotCertified):
         verify(from_text(to_text(forged)), RING)
-    assert time.process_time() - begun < 1.25
+    assert time.process_time() - begun < 2.5
 
 
 def test_columns_that_sum_to_one_are_stored_and_read() -> None:

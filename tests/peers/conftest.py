@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture(scope="session", autouse=True)
+made: dict[Any, Any] = {}
+checked: dict[Any, Any] = {}
+plans: dict[Any, Any] = {}
+mus: dict[Any, Any] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
 def certified_once() -> Iterator[None]:
     """Let a claim about the same rounds be proved once, and verified once as long as nobody changed it; and let what
     training gives away, and whoever reads all messages knows, be found once: nodes of a swarm, and swarms, share most.
     """
-    made: dict[Any, Any] = {}
-    checked: dict[Any, Any] = {}
-    plans: dict[Any, Any] = {}
-    mus: dict[Any, Any] = {}
     found, planned = policy._mus, Network.plan
 
     def kept(protocol: Any, view: Any, target: Any) -> Any:
@@ -60,4 +62,5 @@ def certified_once() -> Iterator[None]:
 
 def said(view: Any) -> tuple[Any, ...]:
     """All that a view by name says: two of them that say the same are no less two."""
+    assert view.observation is None
     return view.name, tuple(view.observers), view.own_noise, view.exchanges
