@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from sottovoce.protocols import Protocol
 
 NETWORK = graphs.metropolis_weights("erdos-renyi:n=24,p=0.3,seed=1")
+SMALLER = graphs.metropolis_weights("erdos-renyi:n=12,p=0.4,seed=1")
 
 
 @pytest.fixture(autouse=True)
@@ -430,10 +431,10 @@ def test_forms_that_floats_leave_open_are_made_closer() -> None:
 @pytest.mark.parametrize(
     "protocol",
     [
-        pairwise_noise(NETWORK, rounds=30, local=1, shared=2),
-        gossip(NETWORK, rounds=30, noise_levels=tuple(1 + k % 3 for k in range(24))),
-        gradient_tracking(NETWORK, rounds=30),
-        exact_diffusion(graphs.lazy_weights(NETWORK), rounds=30),
+        pairwise_noise(SMALLER, rounds=16, local=1, shared=2),
+        gossip(SMALLER, rounds=16, noise_levels=(1, 2, 3) * 4),
+        gradient_tracking(SMALLER, rounds=16),
+        exact_diffusion(graphs.lazy_weights(SMALLER), rounds=16),
     ],
     ids=lambda protocol: protocol.name,
 )
@@ -441,7 +442,7 @@ def test_forms_that_floats_leave_open_are_made_closer() -> None:
 def test_intervals_agree_with_those_of_rows_in_doubled_precision(
     protocol: Protocol, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    targets = [*range(1, 24, 4), int(NETWORK.neighbours(0)[0])]
+    targets = [*range(1, 12, 4), int(SMALLER.neighbours(0)[0])]
     found = sensitivity(protocol, View.neighbourhood(0), targets, effort="fine", tolerance=tolerance)
     monkeypatch.setattr(
         "sottovoce.sensitivities.programs.quick_response",

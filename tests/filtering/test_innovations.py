@@ -190,8 +190,9 @@ def test_allowances_hold_and_are_not_far_too_large(protocol: Protocol, view: Vie
 
 @pytest.mark.parametrize("protocol", TRAPS, ids=lambda protocol: protocol.name)
 def test_allowances_hold_on_what_the_observer_cannot_know(protocol: Protocol) -> None:
-    assert max(step.reach for step in program_response(protocol, TRAPPED).steps) < 100
-    measured = allowances(protocol, TRAPPED, "filter")
+    response = program_response(protocol, TRAPPED, engine="filter")
+    assert max(step.reach for step in response.steps) < 100
+    measured = measured_by(response, protocol, TRAPPED)
     assert all(error <= allowed < 1e-7 for error, allowed in measured)
     assert min(allowed / max(error, 1e-300) for error, allowed in measured) < 1000
 
@@ -240,7 +241,7 @@ def test_allowances_hold_where_the_rounds_of_a_schedule_recur(
 ) -> None:
     response = program_response(protocol, view, engine=engine)
     assert response.period == protocol.period
-    measured = allowances(protocol, view, engine)
+    measured = measured_by(response, protocol, view)
     assert all(error <= allowed < 1e-7 for error, allowed in measured)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import ProgramResponse
     from sottovoce.protocols import Protocol
 
-WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=200,d=8,seed=1"), 12
+WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=180,d=6,seed=1"), 12
 LAZY = lazy_weights(WEIGHTS)
 MISSED = [exact_diffusion(LAZY, rounds=ROUNDS), gradient_tracking(WEIGHTS, rounds=ROUNDS)]
 
@@ -223,7 +223,7 @@ def test_noise_of_several_rounds_bounds_a_filter(protocol: Protocol, view: View)
 @pytest.mark.parametrize("view", [View.neighbourhood(0), View.secure_sum(0)], ids=str)
 @pytest.mark.usefixtures("large")
 def test_ends_by_lifted_bases_hold_those_that_are_solved(view: View) -> None:
-    weights = metropolis_weights("random-regular:n=100,d=8,seed=1")
+    weights = metropolis_weights("random-regular:n=60,d=8,seed=1")
     targets = [1, 5, *weights.neighbours(0)[:2].tolist()]
     for protocol in (
         exact_diffusion(lazy_weights(weights), rounds=40),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse
     from sottovoce.protocols import Contribution
 
-WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=24,d=4,seed=3"), 66
+WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=24,d=4,seed=3"), 34
 CODES: list[dict[str, Any]] = [
     {"noise_levels": "3/7"},
     {"encoder": (1,) * ROUNDS},
@@ -45,6 +45,7 @@ def test_the_filter_of_plain_gossip_and_that_of_the_program_agree(
         {"participation": each, "contribution": contribution} for each in ("full", "at-most:3")
     ]
     quick = [sensitivity(protocol, view, targets, **words) for words in asked]
+    monkeypatch.setattr(policy, "FEWEST_ROUNDS", ROUNDS)
     monkeypatch.setattr(encoded, "FEW", 0)
     quick.append(sensitivity(protocol, view, targets, effort="bulk", contribution=contribution))
     monkeypatch.setattr(policy, "_by_kernel", lambda *_: None)

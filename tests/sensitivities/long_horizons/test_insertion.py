@@ -11,6 +11,7 @@ import pytest
 from flint import arb, arb_mat, ctx
 from tests.ball_matrices import balls
 from tests.dense import dense_response
+from tests.laws.test_threshold_laws import FEWER, write_fewer
 
 from sottovoce.filtering import FilteredResponse, hidden_system, whitened_response
 from sottovoce.graphs import matrix_weights, metropolis_weights
@@ -351,7 +352,9 @@ def test_ends_hold_however_narrow_the_band_and_odd_the_network(
 def test_rounds_are_inserted_beyond_those_that_could_be_written_out(
     words: StreamWords, gap: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    protocol, view, targets = gossip(metropolis_weights(RANDOM), rounds=2100), View.secure_sum(0), [3, 20]
+    write_fewer(monkeypatch)
+    rounds, view, targets = FEWER + 150, View.secure_sum(0), [3, 20]
+    protocol = gossip(metropolis_weights(RANDOM), rounds=rounds)
     found = sensitivity(protocol, view, targets, **words)
     assert (found.squared_upper <= (1 + gap) * found.squared_lower).all()
     assert set(found.method) <= {"abs", "dual"}
@@ -362,8 +365,8 @@ def test_rounds_are_inserted_beyond_those_that_could_be_written_out(
     assert (other.squared_lower <= found.squared_upper).all()
     if not words:
         stream = found.witness_of(0)
-        assert stream.shape[0] == 2100
-        assert np.linalg.norm(stream.reshape(2100, -1), axis=1).max() <= 1 + 1e-9
+        assert stream.shape[0] == rounds
+        assert np.linalg.norm(stream.reshape(rounds, -1), axis=1).max() <= 1 + 1e-9
 
 
 def test_a_band_is_not_made_where_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

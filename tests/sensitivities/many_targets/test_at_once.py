@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.laws.test_threshold_laws import FEWER, write_fewer
 from tests.pairings import each_pair
 
 from sottovoce import gossip, graphs
@@ -31,11 +32,11 @@ VIEWS = {
     "coalition": View.coalition_sums([0, 5]),
 }
 GRAPHS = (
-    "ring:n=24",
-    "erdos-renyi:n=20,p=0.3,seed=1",
-    "grid:rows=4,cols=6",
+    "ring:n=14",
+    "erdos-renyi:n=14,p=0.4,seed=1",
+    "grid:rows=3,cols=4",
     "star:n=9",
-    "path:n=12",
+    "path:n=9",
     "complete:n=7",
 )
 
@@ -97,7 +98,7 @@ def bulk_of(protocol: Protocol, view: View, contribution: Contribution = "vector
     ("graph", "name"),
     [
         *itertools.product(
-            ["ring:n=12", "erdos-renyi:n=30,p=0.3,seed=4", "star:n=9"], ["sum", "own message", "coalition"]
+            ["ring:n=9", "erdos-renyi:n=18,p=0.4,seed=4", "star:n=9"], ["sum", "own message", "coalition"]
         ),
         # Its upper ends are those of a start and a rate.
         ("ring:n=16", "own message"),
@@ -121,7 +122,7 @@ def known_of(name: str) -> list[int]:
 
 @pytest.mark.parametrize("view", [View.secure_sum(0), View.single_node(0, own_noise="hidden")])
 def test_the_interval_of_a_well_mixing_graph_is_narrow(view: View) -> None:
-    protocol = gossip(graphs.metropolis_weights("erdos-renyi:n=100,p=0.15,seed=1"), rounds=1000)
+    protocol = gossip(graphs.metropolis_weights("erdos-renyi:n=60,p=0.25,seed=1"), rounds=500)
     found = sensitivity(protocol, view, effort="bulk")
     assert np.all(found.squared_upper <= 1.06 * found.squared_lower)
     heard = np.isin(found.indices, protocol.weights.matrix[[0], :].indices)
@@ -200,7 +201,7 @@ def test_a_loop_that_grows_when_frozen_early_gives_no_bound_rather_than_none_at_
 def test_a_space_that_is_not_closed_serves_the_longest_horizons() -> None:
     # What the space leaves out in so many rounds, and rounding in it, is proved to be small, not only estimated.
     weights = graphs.metropolis_weights("erdos-renyi:n=400,p=0.05,seed=3")
-    horizons = 20_000, 200_000, 10**6
+    horizons = 20_000, 10**6
     shorter, *longer = (
         sensitivity(gossip(weights, rounds=rounds), View.secure_sum(0), effort="bulk") for rounds in horizons
     )
@@ -217,8 +218,9 @@ def test_a_view_of_nothing_with_known_noise_has_a_lower_end_of_0() -> None:
     assert found.squared_lower.tolist() == [0, 0]
 
 
-def test_lower_ends_of_numbers_are_those_of_signs_that_turn() -> None:
-    protocol = gossip(graphs.metropolis_weights("torus:rows=6,cols=6"), rounds=2100)
+def test_lower_ends_of_numbers_are_those_of_signs_that_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_fewer(monkeypatch)
+    protocol = gossip(graphs.metropolis_weights("torus:rows=5,cols=5"), rounds=FEWER + 50)
     view = View.secure_sum(0)
     found = sensitivity(protocol, view, contribution="scalar", effort="bulk")
     assert (found.squared_upper <= 1.6 * found.squared_lower).all()
