@@ -220,7 +220,7 @@ def test_a_view_of_nothing_with_known_noise_has_a_lower_end_of_0() -> None:
 
 def test_lower_ends_of_numbers_are_those_of_signs_that_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     write_fewer(monkeypatch)
-    protocol = gossip(graphs.metropolis_weights("torus:rows=5,cols=5"), rounds=FEWER + 50)
+    protocol = gossip(graphs.metropolis_weights("torus:rows=6,cols=6"), rounds=FEWER + 50)
     view = View.secure_sum(0)
     found = sensitivity(protocol, view, contribution="scalar", effort="bulk")
     assert (found.squared_upper <= 1.6 * found.squared_lower).all()
