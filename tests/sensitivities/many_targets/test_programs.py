@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from sottovoce.filtering.program_forms import ProgramResponse
     from sottovoce.protocols import Contribution
 
-WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=20,d=4,seed=3"), 40
-DIRECTED = np.roll(np.eye(20), 1, axis=0) / 2 + np.roll(np.eye(20), 7, axis=0) / 4 + np.eye(20) / 4
+WEIGHTS, ROUNDS = metropolis_weights("random-regular:n=36,d=4,seed=3"), 40
+DIRECTED = np.roll(np.eye(36), 1, axis=0) / 2 + np.roll(np.eye(36), 7, axis=0) / 4 + np.eye(36) / 4
 PROTOCOLS = [
-    gossip(WEIGHTS, rounds=ROUNDS, noise_levels=(2, 1) * 10),
+    gossip(WEIGHTS, rounds=ROUNDS, noise_levels=(2, 1) * 18),
     gossip(WEIGHTS, rounds=ROUNDS, encoder=(1, "1/2", "3/8")),
     pairwise_noise(WEIGHTS, rounds=ROUNDS, local=1, shared=2),
     clean_state(WEIGHTS, rounds=ROUNDS, keep="1/2"),
@@ -50,7 +50,7 @@ PROTOCOLS = [
     push_sum(DIRECTED, rounds=ROUNDS),
     scheduled([WEIGHTS, lazy_weights(WEIGHTS)], rounds=ROUNDS),
 ]
-TARGETS = [3, 11, 17]
+TARGETS = [3, 17, 29]
 
 
 @pytest.fixture(autouse=True)
@@ -108,9 +108,9 @@ def test_patterns_and_energies_in_bulk_overlap(
 
 @pytest.mark.parametrize("place", [0, 2, 30])
 def test_the_stream_behind_a_lower_end_attains_it(place: int) -> None:
-    # So large, over so many rounds, that targets get streams that turn.
-    rounds, weights = 64, metropolis_weights("random-regular:n=36,d=4,seed=3")
-    protocol = momentum(weights, rounds=rounds, beta="9/10")
+    # Over so many rounds targets get streams that turn.
+    rounds = 64
+    protocol = momentum(WEIGHTS, rounds=rounds, beta="9/10")
     found = sensitivity(protocol, View.secure_sum(0), effort="bulk")
     target = found.targets[place]
     assert found[target].witness.shape[0] == rounds
