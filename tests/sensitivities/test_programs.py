@@ -189,11 +189,11 @@ def growing(factor: Any, *, noised: bool, rounds: int) -> Protocol:
 
 
 DIVERGING = [
-    growing(81**2, noised=False, rounds=50),
-    growing(81**2, noised=True, rounds=50),
+    growing(81, noised=False, rounds=100),
+    growing(81, noised=True, rounds=100),
     growing("1e80", noised=False, rounds=12),
     growing("1e80", noised=True, rounds=12),
-    momentum(RING, rounds=50, beta=81**2),
+    momentum(RING, rounds=100, beta=81),
     chebyshev(RING, rounds=30, steps=3, gamma=625),
     exact_diffusion(metropolis_weights("random-regular:n=16,d=8,seed=1"), rounds=100),
 ]

@@ -141,7 +141,7 @@ def test_training_is_shared_as_it_is_seen(source: str, updates: Any, monkeypatch
         return sharpened_views(questions, effort)
 
     monkeypatch.setattr(verbs, "sharpened_views", counted)
-    protocol = gossip(graphs.metropolis_weights(source), rounds=3, updates=updates)
+    protocol = gossip(graphs.metropolis_weights(source), rounds=4, updates=updates)
     table = account_all(protocol, "secure-sum", noise_multiplier=1.0, delta=1e-5)
     W, ends = protocol.weights.matrix.toarray(), () if updates == "any" else ends_of(protocol)
     every = np.array(list(itertools.permutations(range(5))))

@@ -118,11 +118,11 @@ def sizes_by_rows(form: np.ndarray, participation: Participation) -> np.ndarray:
 def test_ends_of_families_meet_those_of_forms_that_are_written_out(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    protocol, targets = gossip(metropolis_weights(RANDOM), rounds=240), [3, 20]
+    protocol, targets = gossip(metropolis_weights(RANDOM), rounds=360), [3, 20]
     found = sensitivity(protocol, View.secure_sum(0), targets, participation=family, effort="fine")
     stream = found.witness_of(1)
     assert Participation.parse(family).allows(
-        np.flatnonzero(np.abs(stream.reshape(240, -1)).max(axis=1)), 240
+        np.flatnonzero(np.abs(stream.reshape(360, -1)).max(axis=1)), 360
     )
     monkeypatch.setattr(assessment, "_insertion", lambda *_: None)
     whole = sensitivity(protocol, View.secure_sum(0), targets, participation=family, effort="fine")
