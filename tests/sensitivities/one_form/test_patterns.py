@@ -131,7 +131,7 @@ def test_one_y_for_all_patterns_is_raised_by_what_its_sums_round() -> None:
     rng = np.random.default_rng(0)
     family = Participation.at_most(12)
     for _ in range(60):
-        form = np.zeros((24, 24))
+        form = np.zeros((40, 40))
         half = rng.random((12, 12))
         form[:12, :12] = half + half.T
         # All of it lies in one pattern, so Σ M_st is attained.
