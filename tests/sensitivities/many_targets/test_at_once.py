@@ -218,13 +218,20 @@ def test_a_view_of_nothing_with_known_noise_has_a_lower_end_of_0() -> None:
     assert found.squared_lower.tolist() == [0, 0]
 
 
-def test_lower_ends_of_numbers_are_those_of_signs_that_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("contribution", ["vector", "scalar"])
+def test_streams_that_turn_attain_what_constant_ones_miss(
+    contribution: Contribution, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_fewer(monkeypatch)
-    protocol = gossip(graphs.metropolis_weights("torus:rows=6,cols=6"), rounds=FEWER + 50)
-    view = View.secure_sum(0)
-    found = sensitivity(protocol, view, contribution="scalar", effort="bulk")
-    assert (found.squared_upper <= 1.6 * found.squared_lower).all()
+    protocol, view = protocol_of("grid:rows=3,cols=4", FEWER + 50), VIEWS["own message"]
+    turning = bulk_of(protocol, view, contribution)
+    assert (turning.bound <= 1.3 * turning.attained).all()
+    found = sensitivity(protocol, view, contribution=contribution, effort="bulk")
+    assert (found.squared_upper <= 1.3 * found.squared_lower).all()
     response = whitened_response(hidden_system(protocol, observe(protocol, view)), coarse=True)
-    for place in (0, 13, 20):
+    for place in (0, 5, 10):
         shown = response.respond(place, found.witness_of(place))
         assert found.squared_lower[place] <= float((shown**2).sum()) * (1 + 1e-3)
+    monkeypatch.setattr(at_once, "_turn", lambda *_: None)
+    constant = bulk_of(protocol, view, contribution)
+    assert (turning.attained > 7 * constant.attained).any()
