@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from benchmarks.mutations import hashed
 from scipy.linalg import null_space
+from tests import test_shift_certificates as training
 from tests.peers.networks import complete, identities, joined, network
 from tests.peers.swarm import Swarm
 
@@ -35,9 +36,10 @@ from sottovoce.peers.proofs import (
     verify_run,
     write_run,
 )
-from sottovoce.peers.spending import spent
+from sottovoce.peers.spending import spent, stands_alone
 from sottovoce.peers.transcript import Transcript, read_transcript
-from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, round_weights
+from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip, round_weights
+from sottovoce.sensitivities import certify
 from sottovoce.views import View
 
 Files = dict[str, Path]
@@ -411,6 +413,13 @@ def test_a_claim_of_less_is_refused_even_if_the_node_signs_it(
     known = [msgspec.structs.replace(stated, certificates=bold, **less), *made.known[1:]]
     assert bold
     assert not accepted(run, resigned(made, known=known), files)
+
+
+def test_rounds_stand_alone_by_proofs_in_which_nobody_moves() -> None:
+    alone = {name: stands_alone(training.case(name)) for name in ("twins", "cap", "memory-one")}
+    assert alone == {"twins": True, "cap": True, "memory-one": False}
+    assert not stands_alone(training.case("shift, round by round"))
+    assert not stands_alone(certify(gossip(training.RING, rounds=1), View.secure_sum(0), 1))
 
 
 def test_the_command_line_proves_it_again(
