@@ -231,6 +231,7 @@ class TestInterrupts:
         words = ("calibrate", "florentine", "--rounds", "8", "--view", "secure-sum", "--target-epsilon", "1")
         assert sottovoce(*words) == (130, "", "sottovoce: interrupted\n")
 
+    @pytest.mark.load
     def test_a_process_that_is_interrupted_keeps_what_it_has(self, tmp_path: Path) -> None:
         # Says when the first observer is finished; a shell may have started the tests with interrupts ignored.
         driver = """

@@ -177,6 +177,7 @@ def test_damaged_parts_are_set_aside_and_other_questions_refused(
         frontier(question, folder=tmp_path)
 
 
+@pytest.mark.load
 def test_several_workers_find_the_same(tmp_path: Path) -> None:
     small = asked(views=("everyone",), step="1", repeats=1)
     one, two = frontier(small, folder=tmp_path / "one"), frontier(small, folder=tmp_path / "two", workers=2)
