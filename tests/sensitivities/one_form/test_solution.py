@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import semidefinite_maximum
 
-from sottovoce.sensitivities.one_form.dual import is_dominated
+from sottovoce.sensitivities.one_form.dual import is_dominated, solve_dual
 from sottovoce.sensitivities.one_form.solution import plain_ends, solve_form
 from sottovoce.sensitivities.one_form.witnesses import ENUMERABLE, value_of
 
@@ -101,3 +102,15 @@ def test_plain_ends_of_a_stack_hold_for_each_form(seed: int) -> None:
         assert low == pytest.approx(max(form.sum(), alternating @ form @ alternating), rel=1e-12)
         assert high == pytest.approx(np.abs(form).sum(), rel=1e-12)
         assert best_of_all(form) <= high * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("rounds", [30, 60])
+def test_a_search_that_proves_nothing_leaves_what_the_largest_eigenvalue_proves(rounds: int) -> None:
+    form = random_form(rounds, rounds, rounds)
+    dual = solve_dual(form, tolerance=1e-6)
+    found = solve_form(form, contribution="vector", tolerance=1e-6, dual=replace(dual, y=None))
+    assert found.method == "spectral"
+    assert found.y is not None
+    assert is_dominated(form, found.y)
+    assert dual.attained <= found.bound
+    assert found.bound == pytest.approx(rounds * np.linalg.eigvalsh(form)[-1], rel=1e-9)
