@@ -41,6 +41,7 @@ from sottovoce.protocols import (
 from sottovoce.verification import combined
 from sottovoce.verification import verify as verify_in
 from sottovoce.verification.backwards import MOST_WORK, Budget
+from sottovoce.verification.definition import exact_chain, inverse_column
 from sottovoce.verification.meaning import program_question
 from sottovoce.verification.others import ProgramPair, no_worse_in_programs
 
@@ -269,6 +270,34 @@ def test_a_mode_that_nothing_excites_is_followed_exactly(rounds: int) -> None:
     assert value is not None
     assert Fraction(found.squared.lower) <= value <= Fraction(found.squared.upper)
     assert found.squared.lower >= float(value) * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("encoder", [(1,), (1, "1/3")], ids=["plain", "encoded"])
+def test_rounds_that_share_a_chain_hold_each_its_own_without_a_remainder(
+    encoder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, compared = combined._whole, []
+
+    def checked(rounds: Any, rows: Any, code: Any, budget: Budget) -> Any:
+        noise, gain = whole(rounds, rows, code, budget)
+        starts = np.cumsum([0, *(rounds[t % len(rounds)].draws for t in range(len(rows)))])
+        places = np.cumsum([0, *(len(each.drawn) for each in rows)])
+        inverse = inverse_column(code, len(rows), budget)
+        for t, each in enumerate(rows):
+            here = slice(places[t], places[t + 1])
+            chain = exact_chain(rounds, each, t, inverse, budget)
+            below = chain[-1].given_below
+            for back, part in enumerate(chain):
+                drawn = noise[here, starts[t - back] : starts[t - back + 1]]
+                assert (drawn * part.drawn_below == part.drawn * below).all()
+                assert (gain[here, t - back] * part.given_below == part.given * below).all()
+                compared.append(t)
+        return noise, gain
+
+    monkeypatch.setattr(combined, "_whole", checked)
+    protocol = replace(TRAPS[0], rounds=20, encoder=encoder)
+    assert verify(certify(protocol, TRAPPED, 2), protocol).verified
+    assert compared
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda protocol: protocol.name)
