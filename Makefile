@@ -43,7 +43,7 @@ test: check browser  ## lint, types, architecture, documentation and every test
 	$(BIN)/python -m pytest $(TOGETHER)
 
 quick: check  ## the same without what needs a browser, or many requests, clients or processes, or kills some
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not load"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -p no:schemathesis -m "not browser and not load"
 
 check: $(TESTABLE)
 	$(BIN)/ruff check .
