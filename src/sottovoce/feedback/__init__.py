@@ -9,7 +9,8 @@ In the order of an answer:
 1. `problem` puts a view of training together: hidden nodes, the rows of them that are seen, slopes, noise levels.
 2. `closed` has the bounds that need no solver: the cap by the target's own noise, twins, one round of memory.
 3. `subspaces` chooses where hidden differences are looked for, `phases` writes the matrix inequality as data, `barrier`
-   solves it, `chains` sets it up for all rounds alike, for each round, or for a period, and has each solution proved.
+   solves it, with `systems` for its linear systems, `chains` sets it up for all rounds alike, for each round, or for a
+   period, and has each solution proved.
 4. `candidates` tries what suits the question; the smallest bound that was proved is the upper end.
 5. `attacks` searches the ball for the linear loop that tells most: the lower end.
 6. `pairs` does this for many pairs, the worst first; `verbs` are the functions that others call.

@@ -34,7 +34,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
 
 from sottovoce.certificates import LoopAttack
 from sottovoce.verification import attained_by_each, rates_by_each
@@ -59,6 +58,8 @@ RANDOM_BELOW, RANDOM = 48, 16
 LONGEST, LONGEST_OF_MANY = 4096, 256
 # So many attacks on small networks stay.
 MOST_ATTACKS = 256
+# What is so small beside the largest singular value counts as 0 where a statistic is solved for.
+EPSILON = float(np.finfo(np.float64).eps)
 # θ and −θ tell the same: half a turn is enough.
 ANGLES = np.pi * np.arange(9) / 8
 
@@ -252,7 +253,7 @@ def _lasting(case: TrainingView, target: int) -> Attack:
             loop = np.eye(m) - turn * A.T * d
             try:
                 reach = np.linalg.solve(loop, C.T)
-                w = linalg.lstsq((reach.conj().T * levels) @ reach, reach[target].conj())[0]
+                w = np.linalg.lstsq((reach.conj().T * levels) @ reach, reach[target].conj(), rcond=EPSILON)[0]
                 state = reach @ w
                 back = np.linalg.solve(loop.conj().T, b - levels * state)
             except np.linalg.LinAlgError:
@@ -407,7 +408,7 @@ def _changing(case: TrainingView, target: int, delta: np.ndarray, more: list[Att
             shown = shown_by(D)
             flat = shown.reshape(T * p, T * m)
             signal = shown[:, :, :, target].reshape(T * p, T) @ stream
-            w = linalg.lstsq((flat * np.tile(levels, T)) @ flat.T, signal, cond=1e-11)[0]
+            w = np.linalg.lstsq((flat * np.tile(levels, T)) @ flat.T, signal, rcond=1e-11)[0]
             states = (w @ flat).reshape(T, m)
             # The derivative with w held at its best: run the loop forwards on what δ is above Qλ,
             # x_t = D_t A x_{t−1} + b δ_t − Q λ_t, and ∂/∂(d_t)_k = 2 Re(conj(λ_t)_k (A x_{t−1})_k).

@@ -42,6 +42,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from sottovoce.feedback.phases import Phase, Rows, Solution
+from sottovoce.feedback.systems import positive_solution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -303,8 +304,7 @@ class _Problem:
         """
         size, band = gradient.size, 2 * self.width - 1
         if not self.is_chain or 2 * band > size:
-            factor = linalg.cho_factor(hessian, lower=True, check_finite=False)
-            return np.asarray(linalg.cho_solve(factor, gradient, check_finite=False))
+            return positive_solution(hessian, gradient, lower=True)
         bands = hessian.take(self.bands)
         return np.asarray(linalg.solveh_banded(bands, gradient, lower=True, check_finite=False))
 

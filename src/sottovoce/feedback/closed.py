@@ -24,6 +24,7 @@ from scipy import linalg
 from sottovoce.certificates import ShiftProof, ShiftStep
 from sottovoce.feedback.chains import Proved
 from sottovoce.feedback.subspaces import unseen_basis
+from sottovoce.feedback.systems import positive_solution
 from sottovoce.verification import check_shift, kernel
 
 if TYPE_CHECKING:
@@ -76,21 +77,23 @@ def memory_one(case: TrainingView, target: int, basis: np.ndarray | None = None)
     b = np.zeros(U.size)
     b[target] = 1.0
     b, noise = b[used], case.levels[U][used]
+    diagonal = np.diag_indices(X.shape[1])
     y, best, value = own.T @ b, np.zeros(X.shape[1]), float((b**2 / noise).sum())
     for sweep in range(SWEEPS):
         # Σ_k (s_k + t_k)²/q_k with s = |b − x|, t = ℓ|A x|, x = X y.
         s, t = np.abs(b - own @ y), np.abs(after @ y)
-        reached = float(((s + t) ** 2 / noise).sum())
+        both = s + t
+        reached = float((both**2 / noise).sum())
         if reached < value:
             best, value = y, reached
         # θ = s/(s + t) for this x, then the x that is best for this θ: normal equations with weights 1/θ, 1/(1 −
         # θ).
         tiny = 10.0 ** (-2 - sweep / 6)
-        share = (s + tiny) / (s + t + 2 * tiny)
-        left, right = 1 / (share * noise), 1 / ((1 - share) * noise)
-        normal = (own.T * left) @ own + (after.T * right) @ after
-        normal[np.diag_indices_from(normal)] += 1e-14 * max(1.0, float(np.trace(normal)))
-        y = linalg.solve(normal, (own.T * left) @ b, assume_a="pos")
+        share = (s + tiny) / (both + 2 * tiny)
+        left, right = own.T * (1 / (share * noise)), after.T * (1 / ((1 - share) * noise))
+        normal = left @ own + right @ after
+        normal[diagonal] += 1e-14 * max(1.0, float(normal.trace()))
+        y = positive_solution(normal, left @ b)
     return _checked(case, target, "memory-one", X @ best)
 
 

@@ -32,6 +32,7 @@ from scipy import linalg
 
 from sottovoce.certificates import MovesProof
 from sottovoce.errors import NotCertified
+from sottovoce.feedback.systems import positive_solution
 from sottovoce.verification import kernel, proved_cost
 
 if TYPE_CHECKING:
@@ -330,7 +331,7 @@ def _hessian_solution(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """
     hessian[np.diag_indices_from(hessian)] *= 1 + 1e-12
     try:
-        return np.asarray(linalg.cho_solve(linalg.cho_factor(hessian, lower=True), gradient))
+        return positive_solution(hessian, gradient, lower=True)
     except linalg.LinAlgError:
         return np.asarray(linalg.lstsq(hessian, gradient)[0])
 
