@@ -30,7 +30,7 @@ from sottovoce.learning import (
     task_from,
     train,
 )
-from sottovoce.learning.descent import Descent, _drawn, check_protocol
+from sottovoce.learning.descent import Descent, _drawn, _gradients, check_protocol
 from sottovoce.learning.losses import Sums
 from sottovoce.learning.noise import BoundNoise, fresh_keys
 from sottovoce.protocols import (
@@ -49,11 +49,13 @@ from sottovoce.protocols import (
 from sottovoce.protocols.compiled import GIVEN, STATE, ExactRows, compiled_rounds, edges_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sottovoce.learning import State
 
 RING = metropolis_weights("ring:n=6")
+# Of runs that answer impulses: not 1, and not inverse to each other, so that none of the two can be left out unseen.
+STEP, NOISE_STD = 0.5, 3.0
 
 
 @cache
@@ -116,7 +118,7 @@ class Impulse:
         scale: float,
         width: int,
     ) -> np.ndarray:
-        assert scale == 0.5
+        assert scale == STEP * NOISE_STD
         assert {part.shape for part in content} == {content[0].shape}
         drawn = np.zeros((len(edges), width))
         if number == self.number:
@@ -127,41 +129,71 @@ class Impulse:
         raise AssertionError((round_index, count))
 
 
-def sent_by_training(
-    monkeypatch: pytest.MonkeyPatch, protocol: Protocol, t: int, source: str, owners: tuple[int, ...]
+def answers(
+    task: Task,
+    protocol: Protocol,
+    t: int,
+    source: str,
+    owners: tuple[int, ...],
+    *,
+    noise: Callable[[int | None, tuple[int, ...]], Impulse] = Impulse,
+    **more: Any,
 ) -> np.ndarray:
-    """The same from rounds of training at step ½ and noise 1, gradients being what is contributed and nothing else."""
-
-    def gradients(descent: Descent, state: State) -> Sums:
-        values = -descent.task.linear * state.models
-        values[owners[0]] -= float(source == "contribution" and state.round == t) / 0.5
-        return Sums(values=values, clipped=0.0, zeroed=0)
-
-    monkeypatch.setattr("sottovoce.learning.descent._gradients", gradients)
-    # What runs is what is accounted for, also where training is refused as nothing would be proved of it.
-    monkeypatch.setattr("sottovoce.learning.descent.check_protocol", lambda _: None)
+    """All messages of training, one row an exchange, after a unit of one draw in round t, or of what the task has."""
     names = [draw.name for draw in protocol.programs[0].draws]
     number = None if source == "contribution" else t * len(names) + names.index(source)
-    descent = Descent(
-        task=synthetic_task(protocol.n, dimension=2),
-        protocol=protocol,
-        steps=np.full(protocol.rounds, 0.5),
-        noise=Impulse(number, owners),
-        noise_std=1.0,
-    )
-    state, sent = init(descent), []
-    for _ in range(protocol.rounds):
-        state, info = step(descent, state)
-        assert all((message[:, :1] == message).all() for message in info.messages)
-        sent += [message[:, 0] for message in info.messages]
-    # Noise and contributions of training count downwards, and noise in steps.
-    return np.array(sent) if source == "contribution" else np.array(sent) / -0.5
+    with pytest.MonkeyPatch.context() as patch:
+        # What runs is what is accounted for, also where training is refused as nothing would be proved of it.
+        patch.setattr("sottovoce.learning.descent.check_protocol", lambda _: None)
+        descent = Descent(
+            task=task,
+            protocol=protocol,
+            steps=np.full(protocol.rounds, STEP),
+            noise=noise(number, owners),
+            noise_std=NOISE_STD,
+            **more,
+        )
+        state, sent = init(descent), []
+        for _ in range(protocol.rounds):
+            state, info = step(descent, state)
+            assert all((message[:, :1] == message).all() for message in info.messages)
+            sent += [message[:, 0] for message in info.messages]
+    # Noise of training counts downwards, in steps of its own deviation.
+    return np.array(sent) if number is None else np.array(sent) / (-STEP * NOISE_STD)
+
+
+def answers_on(
+    gradients: Callable[[Descent, State], Sums],
+    task: Task,
+    protocol: Protocol,
+    t: int,
+    source: str,
+    owners: tuple[int, ...],
+) -> np.ndarray:
+    """The same where losses have these gradients, and a contribution is a step of 1 beside them."""
+
+    def moved(descent: Descent, state: State) -> Sums:
+        found = gradients(descent, state)
+        values = found.values.copy()
+        values[owners[0]] -= float(source == "contribution" and state.round == t) / STEP
+        return found._replace(values=values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sottovoce.learning.descent._gradients", moved)
+        return answers(task, protocol, t, source, owners)
+
+
+def sent_by_training(protocol: Protocol, t: int, source: str, owners: tuple[int, ...]) -> np.ndarray:
+    """The same as by the maps, gradients being what is contributed and nothing else."""
+
+    def gradients(descent: Descent, state: State) -> Sums:
+        return Sums(values=-descent.task.linear * state.models, clipped=0.0, zeroed=0)
+
+    return answers_on(gradients, synthetic_task(protocol.n, dimension=2), protocol, t, source, owners)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: f"{each.name}-{each.n}-{each.rounds}")
-def test_the_trainer_answers_impulses_as_the_compiled_maps_do(
-    monkeypatch: pytest.MonkeyPatch, protocol: Protocol
-) -> None:
+def test_the_trainer_answers_impulses_as_the_compiled_maps_do(protocol: Protocol) -> None:
     for t in {0, protocol.rounds // 2, protocol.rounds - 1}:
         weights, program = protocol.round_of(t)
         sources: list[tuple[str, tuple[int, ...]]] = [("contribution", (i,)) for i in range(protocol.n)]
@@ -169,7 +201,7 @@ def test_the_trainer_answers_impulses_as_the_compiled_maps_do(
             ends = [(i,) for i in range(protocol.n)] if draw.each == "node" else edges_of(weights)
             sources += [(draw.name, owners) for owners in ends]
         for source, owners in sources:
-            found = sent_by_training(monkeypatch, protocol, t, source, owners)
+            found = sent_by_training(protocol, t, source, owners)
             assert np.allclose(found, sent_by_maps(protocol, t, source, owners), atol=1e-12)
 
 
@@ -185,8 +217,8 @@ def test_programs_that_take_turns_count_their_draws_on() -> None:
             numbers.append(number)
             return super().covering(number, *rest)
 
-    chosen = plan(synthetic_task(6, dimension=2), protocol, noise_multiplier=1.0, step=0.5)
-    descent = replace(chosen.descent(Counting(None, (0,))), noise_std=1.0)
+    chosen = plan(synthetic_task(6, dimension=2), protocol, noise_multiplier=1.0, step=STEP)
+    descent = replace(chosen.descent(Counting(None, (0,))), noise_std=NOISE_STD)
     state = init(descent)
     for _ in range(8):
         state, _ = step(descent, state)
@@ -272,46 +304,35 @@ def test_what_a_node_learns_of_any_loss_is_what_it_would_hearing_all(protocol: P
     assert hidden.account.mu.upper == pytest.approx(outside.account.mu.upper, rel=1e-9)
 
 
+ZEROS = Task(
+    name="zeros",
+    loss=quadratic(1, 1.0),
+    shards=shards_of([np.zeros((2, 1))] * 6, [np.zeros(2)] * 6, nominal=2),
+)
+
+
 @cache
-def sent_by_quadratic_losses(protocol: Protocol, number: int, owners: tuple[int, ...]) -> np.ndarray:
-    """All messages of training on quadratic losses of curvature 1 at step ½, one row a round, of a unit of one draw."""
-    shards = shards_of([np.zeros((2, 1))] * protocol.n, [np.zeros(2)] * protocol.n, nominal=2)
-    descent = Descent(
-        task=Task(name="zeros", loss=quadratic(1, 1.0), shards=shards),
-        protocol=protocol,
-        steps=np.full(protocol.rounds, 0.5),
-        noise=Impulse(number, owners),
-        noise_std=1.0,
-    )
-    state, sent = init(descent), []
-    for _ in range(protocol.rounds):
-        state, info = step(descent, state)
-        sent.append(info.messages[0][:, 0] / -0.5)
-    return np.array(sent)
+def sent_by_quadratic_losses(protocol: Protocol, t: int, source: str, owners: tuple[int, ...]) -> np.ndarray:
+    """The same of training on quadratic losses of curvature 1."""
+    return answers_on(_gradients, ZEROS, protocol, t, source, owners)
 
 
-def seen_in_training(
-    protocol: Protocol, fresh: Protocol, rows: np.ndarray, known: set[int], target: int
-) -> np.ndarray:
-    """M of a view of training on quadratic losses, from impulses of the trainer itself.
+def seen_in_training(protocol: Protocol, rows: np.ndarray, known: set[int], target: int) -> np.ndarray:
+    """M of a view of training on quadratic losses, from impulses of the trainer itself."""
 
-    In DECOR a contribution enters as the target's own draw does before it is encoded, as in `fresh`.
-    """
+    def shown(t: int, source: str, owners: tuple[int, ...]) -> np.ndarray:
+        return np.asarray(sent_by_quadratic_losses(protocol, t, source, owners) @ rows.T).ravel()
 
-    def shown(run: Protocol, number: int, owners: tuple[int, ...]) -> np.ndarray:
-        return np.asarray(sent_by_quadratic_losses(run, number, owners) @ rows.T).ravel()
-
-    T, nodes = protocol.rounds, [(i,) for i in range(protocol.n)]
-    drawn: list[Any] = [nodes, edges_of(protocol.weights)]
+    nodes: list[tuple[int, ...]] = [(i,) for i in range(protocol.n)]
     unknown = [
-        (2 * t + k, owners)
-        for t in range(T)
-        for k, each in enumerate(drawn)
-        for owners in each
+        (t, draw.name, owners)
+        for t in range(protocol.rounds)
+        for draw in protocol.programs[0].draws
+        for owners in (nodes if draw.each == "node" else edges_of(protocol.weights))
         if known.isdisjoint(owners)
     ]
-    N = np.array([shown(protocol, *each) for each in unknown]).T
-    G = np.array([shown(fresh, 2 * t, (target,)) for t in range(T)]).T
+    N = np.array([shown(*each) for each in unknown]).T
+    G = np.array([shown(t, "contribution", (target,)) for t in range(protocol.rounds)]).T
     return np.asarray(G.T @ np.linalg.pinv(N @ N.T) @ G)
 
 
@@ -320,15 +341,13 @@ ENCODED_DECOR = replace(DECOR, encoder=(1, "1/2"))
 
 @pytest.mark.parametrize("view", ["neighbourhood", "secure-sum", "single-node"])
 def test_quadratic_losses_close_the_loop_of_any_program(view: Any) -> None:
-    shards = shards_of([np.zeros((2, 1))] * 6, [np.zeros(2)] * 6, nominal=2)
-    task = Task(name="zeros", loss=quadratic(1, 1.0), shards=shards)
     for protocol in (DECOR, ENCODED_DECOR):
-        chosen = plan(task, protocol, view=view, noise_multiplier=1.0, step=0.5, observers=[0])
+        chosen = plan(ZEROS, protocol, view=view, noise_multiplier=1.0, step=STEP, observers=[0])
         assert chosen.account.assumption == "quadratic"
         W, eye = RING.matrix.toarray(), np.eye(6)
         rows = {"neighbourhood": eye[[0, 1, 5]], "secure-sum": W[:1], "single-node": eye[:1]}[view]
         for target in range(1, 6):
-            M = seen_in_training(protocol, DECOR, rows, {0}, target)
+            M = seen_in_training(protocol, rows, {0}, target)
             signs = np.array([[1, *rest] for rest in itertools.product((1, -1), repeat=3)])
             pair = chosen.table[0, target].sensitivity_squared
             assert pair is not None
