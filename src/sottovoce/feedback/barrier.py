@@ -112,6 +112,7 @@ def minimise(
     nu = 0.05 * problem.cost(point)
     states = problem.states(point)
     assert states is not None
+    value = problem.value(point, states, nu)
     steps, closed = 0, False
     while steps < MOST_STEPS:
         steps += 1
@@ -122,12 +123,13 @@ def minimise(
                 closed = True
                 break
             nu *= SHRINK
+            value = problem.value(point, states, nu)
             continue
-        moved = problem.search(point, states, direction, decrement, nu)
+        moved = problem.search(point, value, direction, decrement, nu)
         if moved is None:
             # No step descends any more: rounding has the last word, and the point stays feasible.
             break
-        point, states = moved
+        point, states, value = moved
     return problem.solution(point, steps, closed)
 
 
@@ -135,7 +137,8 @@ class _Problem:
     """The chain with its index tables; all phases are worked out side by side.
 
     `I`, `J` are the places (i ≤ j) of a symmetric matrix and `s` the scale that makes them an orthonormal basis of
-    the symmetric matrices; `pairs` are the places (i, k), (j, l), (i, l) and (j, k) of two of them in a matrix;
+    the symmetric matrices. In a flat matrix `above` and `below` are the places (i, j) and (j, i) of each, `pairs` those
+    of (i, k), (j, l), (i, l) and (j, k) of two of them, and `places` has for each entry where it is in `I`, `J`.
     `signs` says with which sign a column of Û enters F; `turn` has ∂F/∂β of a group as a
     row, which is all there is of it, since that derivative is diagonal. `parameter` is that of the barrier, the
     number of logarithms with the dimension of their matrices.
@@ -149,7 +152,11 @@ class _Problem:
         q = rows.width
         self.q = q
         self.I, self.J = np.triu_indices(q)
+        self.above, self.below = self.I * q + self.J, self.J * q + self.I
+        self.places = np.zeros(q * q, dtype=int)
+        self.places[self.above] = self.places[self.below] = np.arange(self.I.size)
         self.s = np.where(self.I == self.J, 0.5, math.sqrt(0.5))
+        self.identity = self._vector(np.eye(q))
         self.scales = 2 * np.outer(self.s, self.s)
         self.pairs = [
             a[:, None] * q + b
@@ -242,18 +249,19 @@ class _Problem:
         F = columns * self.signs @ columns.swapaxes(1, 2)
         diagonal = np.hstack([(1 - point.betas)[:, rows.upper_group], point.betas[:, rows.lower_group]])
         _diagonals(F)[:] += diagonal
-        inverse, log_dets = np.empty_like(F), np.empty(len(F))
+        lower, inverse = np.empty_like(F), np.empty_like(F)
         for p, each in enumerate(F):
-            lower, failed = lapack.dpotrf(each, lower=1)
-            if failed or not np.isfinite(lower).all():
+            factor, failed = lapack.dpotrf(each, lower=1)
+            if failed:
                 return None
-            log_dets[p] = 2 * np.log(lower.diagonal()).sum()
             # Above its diagonal the inverse of LAPACK is 0, as its Cholesky factor is.
-            inverse[p] = lapack.dpotri(lower, lower=1)[0]
+            lower[p], inverse[p] = factor, lapack.dpotri(factor, lower=1)[0]
+        if not np.isfinite(lower).all():
+            return None
         halves = _diagonals(inverse).copy()
         inverse += inverse.swapaxes(1, 2)
         _diagonals(inverse)[:] = halves
-        return _States(columns=columns, inverse=inverse, log_dets=log_dets)
+        return _States(columns=columns, inverse=inverse, log_dets=2 * np.log(_diagonals(lower)).sum(axis=1))
 
     def value(self, point: _Point, states: _States, nu: float) -> float:
         """The function f at the top of this module, on which Newton steps descend.
@@ -349,7 +357,7 @@ class _Problem:
         gradient[:, -1] = last - 1 - price
         own[:, -1, -1] = last**2 + 1 + 2 * price
         own[:, beta, -1] = -(reached[:, :, -1] ** 2 @ self.turn.T)
-        own[:, P, -1] = -self._vector(_outer(g[:, :q, -1]))
+        own[:, P, -1] = -self._squared(g[:, :q, -1])
         own[:, P, beta] = own[:, beta, P].swapaxes(1, 2)
         own[:, -1, : self.width - 1] = own[:, : self.width - 1, -1]
         self._add_own(point, gradient, own)
@@ -362,13 +370,15 @@ class _Problem:
         across = np.zeros((len(some), self.width, self.I.size))
         across[:, P] = -self._operator(g[some, :q, q : 2 * q])
         across[:, beta] = -self._grouped(reached[some, :, q : 2 * q])
-        across[:, -1] = self._vector(_outer(g[some, q : 2 * q, -1]))
+        across[:, -1] = self._squared(g[some, q : 2 * q, -1])
 
         # What a phase lacks stays where it is: 1 on the diagonal and 0 beside it.
-        self._without(self.chosen, P, gradient, own, across)
-        self._without(self.charged, slice(self.width - 1, self.width), gradient, own, across)
-        fixed = ~self.chosen[self.behind]
-        before[fixed], across[fixed] = 0.0, 0.0
+        if not self.chosen.all():
+            self._without(self.chosen, P, gradient, own, across)
+            fixed = ~self.chosen[self.behind]
+            before[fixed], across[fixed] = 0.0, 0.0
+        if not self.charged.all():
+            self._without(self.charged, slice(self.width - 1, self.width), gradient, own, across)
         return gradient, own, across, before
 
     def _without(
@@ -392,19 +402,18 @@ class _Problem:
         L = point.factors
         room = LARGEST_MEAN * self.q - (L * L).sum(axis=(1, 2))
         trace = self._vector(L.swapaxes(1, 2) @ L) / room[:, None]
-        gradient[:, self.P] += trace - self._vector(np.eye(self.q))
+        gradient[:, self.P] += trace - self.identity
         own[:, self.P, self.P] += _outer(trace)
         _diagonals(own)[:, self.P] += 1
 
     def search(
-        self, point: _Point, states: _States, direction: np.ndarray, decrement: float, nu: float
-    ) -> tuple[_Point, _States] | None:
-        """The first of the steps 1, ½, ¼, … that stays feasible and descends; None if none does.
+        self, point: _Point, value: float, direction: np.ndarray, decrement: float, nu: float
+    ) -> tuple[_Point, _States, float] | None:
+        """The first of the steps 1, ½, ¼, … that stays feasible and descends from `value`; None if none does.
 
         To descend is to gain a tenth of what the gradient promises, which is λ² for a full step with decrement λ.
         The last term allows for the rounding of f itself.
         """
-        value = self.value(point, states, nu)
         length = 1.0
         while length > 1e-10:
             moved = self._moved(point, length * direction)
@@ -412,7 +421,7 @@ class _Problem:
             if moved is not None and found is not None:
                 reached = self.value(moved, found, nu)
                 if reached <= value - 0.1 * length * decrement**2 + 1e-12 * abs(value):
-                    return moved, found
+                    return moved, found, reached
             length /= 2
         return None
 
@@ -421,10 +430,12 @@ class _Problem:
         kappas = point.kappas * (1 + step[:, -1])
         if (kappas < 0).any():
             return None
-        E = np.zeros_like(point.factors)
-        E[:, self.I, self.J] = step[:, self.P] * self.s
+        # E = Y + Yᵀ, where Y is 0 below its diagonal and has the coordinates times s elsewhere.
+        moved = (step[:, self.P] * self.s).take(self.places, axis=1).reshape(point.factors.shape)
+        halves = _diagonals(moved)
+        halves[:] = 1 + halves + halves
         try:
-            roots = np.linalg.cholesky(np.eye(self.q) + E + E.swapaxes(1, 2))
+            roots = np.linalg.cholesky(moved)
         except np.linalg.LinAlgError:
             return None
         betas = point.betas.copy()
@@ -437,15 +448,25 @@ class _Problem:
 
         E_ii on the diagonal and (E_ij + E_ji)/√2 beside it, so that ⟨vector(E), vector(E′)⟩ = tr(E E′).
         """
-        return np.asarray((E[..., self.I, self.J] + E[..., self.J, self.I]) * self.s)
+        flat = E.reshape(*E.shape[:-2], self.q**2)
+        found = flat.take(self.above, axis=-1)
+        found += flat.take(self.below, axis=-1)
+        found *= self.s
+        return np.asarray(found)
+
+    def _squared(self, v: np.ndarray) -> np.ndarray:
+        """The coordinates of v vᵀ for each row v."""
+        found = v.take(self.I, axis=-1)
+        found *= v.take(self.J, axis=-1)
+        found *= 2 * self.s
+        return np.asarray(found)
 
     def _grouped(self, reached: np.ndarray) -> np.ndarray:
         """One row a group: the coordinates of ÛᵀF⁻¹ Δ F⁻¹Û, Δ being ∂F/∂β.
 
         Δ is diagonal, so this is a sum of r rᵀ over the rows r of F⁻¹Û, with the signs of `turn`.
         """
-        products = reached[..., self.I] * reached[..., self.J] * (2 * self.s)
-        return np.asarray(self.turn @ products)
+        return np.asarray(self.turn @ self._squared(reached))
 
     def _operator(self, B: np.ndarray) -> np.ndarray:
         """The matrices of E ↦ B E Bᵀ in these coordinates.
