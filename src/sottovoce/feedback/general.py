@@ -93,9 +93,9 @@ class _Problem:
     """min Σ counts/κ over F_m(x) ≻ 0 for all moves; x holds the coordinates of all P, all β, all κ, and a slack.
 
     `P[i]` is where the coordinates of the P of state i begin in x, `beta[m]` where the β of move m do, `kappas`
-    where all κ stand and `slack` the place of the slack, the last. `positive` are the unknowns that must be above
-    0, and `parameter` is that of the barrier: at the centre of ν the cost exceeds the optimum by at most ν times
-    this.
+    where all κ stand and `slack` the place of the slack, the last. `diagonals[i]` are the places of what the trace of
+    the P of state i sums, `positive` the unknowns that must be above 0, and `parameter` is that of the barrier: at
+    the centre of ν the cost exceeds the optimum by at most ν times this.
     """
 
     def __init__(self, recursion: Recursion) -> None:
@@ -124,6 +124,9 @@ class _Problem:
                 # P ≻ 0.
                 self._add(np.zeros((q, q)), np.arange(self.P[i], self.P[i + 1]), _symmetric(q))
         self.positive = np.arange(int(self.P[-1]), self.slack)
+        self.diagonals = [
+            self.P[i] + np.flatnonzero(_coordinates(np.eye(q))) for i, q in enumerate(self.widths)
+        ]
         sizes = [len(constant) for constant in self.constants]
         self.parameter = sum(sizes) + int(self.positive.size) + len(self.widths)
 
@@ -198,7 +201,7 @@ class _Problem:
 
     def _descended(self, x: np.ndarray, gap: float | None) -> np.ndarray:
         """Newton steps for the least cost (with a gap), or for the least slack until it is below 0 (without)."""
-        moving = np.arange(self.slack + (gap is None))
+        moving = slice(0, self.slack + (gap is None))
         nu = 0.1 * max(1.0, abs(self._cost(x, gap)))
         barriers = self._derivatives(x)
         for _ in range(MOST_STEPS):
@@ -211,7 +214,7 @@ class _Problem:
                 places = np.arange(self.slack)[self.kappas]
                 hessian[places, places] += 2 * self.counts / x[self.kappas] ** 3 / nu
             step = np.zeros_like(x)
-            step[moving] = -_hessian_solution(hessian[np.ix_(moving, moving)], gradient[moving])
+            step[moving] = -_hessian_solution(hessian[moving, moving], gradient[moving])
             # λ = √(gᵀH⁻¹g): near the centre of this ν it is small, and a smaller ν is due.
             decrement = float(np.sqrt(max(0.0, -gradient @ step)))
             if decrement < CENTRED:
@@ -247,8 +250,8 @@ class _Problem:
         """How much room the traces of all P have left."""
         return np.array(
             [
-                LARGEST_MEAN * max(1, q) - float(np.trace(self._matrix(x, i)))
-                for i, q in enumerate(self.widths)
+                LARGEST_MEAN * max(1, q) - float(x[diagonal].sum())
+                for q, diagonal in zip(self.widths, self.diagonals, strict=True)
             ]
         )
 
