@@ -24,3 +24,8 @@ def test_an_answer_holds_what_json_holds() -> None:
     assert Limits().pairs == PAIRS_IN_JSON
     with pytest.raises(InputError, match=r"pairs must be at most 100000.*use sottovoce sweep for more"):
         Limits(pairs=PAIRS_IN_JSON + 1)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.5, "0.5 seconds"), (1, "1 second"), (60, "60 seconds")])
+def test_a_job_that_takes_too_long_is_told_how_long_it_may(seconds: float, said: str) -> None:
+    assert Limits(seconds=seconds).overrun.startswith(f"the job took longer than {said} (take fewer rounds, ")

@@ -179,9 +179,7 @@ class Crew:
             computation.finish("failed", Fault("internal", ENDED))
 
     def _take_too_long(self, computation: Computation) -> None:
-        took = f"the job took longer than {self.limits.seconds:g} seconds"
-        remedy = "take fewer rounds, observers or targets, or the command line"
-        computation.finish("failed", Fault("time", f"{took} ({remedy})"))
+        computation.finish("failed", Fault("time", self.limits.overrun))
         if computation.stop is not None:
             computation.stop()
 

@@ -73,6 +73,13 @@ class Limits:
         """Bytes of results that may be on their way out."""
         return 4 * self.answer
 
+    @property
+    def overrun(self) -> str:
+        """What is said of a job that takes too long."""
+        seconds = "1 second" if self.seconds == 1 else f"{self.seconds:g} seconds"
+        remedy = "take fewer rounds, observers or targets, or the command line"
+        return f"the job took longer than {seconds} ({remedy})"
+
     def __post_init__(self) -> None:
         """Refuse limits that allow nothing, and answers that the JSON form cannot hold."""
         for field in fields(self):
