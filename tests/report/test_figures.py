@@ -85,6 +85,15 @@ def test_legends_cover_no_point(name: str) -> None:
             assert not any(inside), f"{name}: the legend hides a point of {line.get_label()}"
 
 
+def test_figure_1_keeps_its_legend_off_the_bands() -> None:
+    figure, renderer = rendered("figure-1")
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == 3
+    assert all(ax.get_legend() is None for ax in figure.axes)
+    panels: list[Any] = [ax.get_tightbbox(renderer) for ax in figure.axes]
+    assert legend.get_window_extent(renderer).y1 <= min(panel.y0 for panel in panels)
+
+
 @EVERY_STUDY
 def test_the_same_result_gives_the_same_bytes(name: str) -> None:
     before = dict(mpl.rcParams)
@@ -101,6 +110,18 @@ def test_a_drawing_can_be_made_of_pixels() -> None:
     assert found.startswith(b"\x89PNG")
     assert struct.unpack(">2I", found[16:24]) == (int(150 * width), int(150 * height))
     assert figure.dpi == usual
+
+
+def test_a_figure_keeps_its_resolution_when_it_cannot_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = Figure(dpi=80)
+
+    def fails(_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(figure, "draw", fails)
+    with pytest.raises(MemoryError):
+        figure_bytes(figure, "png")
+    assert figure.dpi == 80
 
 
 def test_drawings_go_on_axes_that_are_given() -> None:

@@ -87,7 +87,9 @@ def figure_bytes(figure: Figure, form: Literal["svg", "png"]) -> bytes:
             canvas.print_svg(buffer, metadata={"Date": None})
         else:
             usual, figure.dpi = figure.dpi, PIXELS_PER_INCH
-            canvas = FigureCanvasAgg(figure)
-            canvas.print_png(buffer)
-            figure.dpi = usual
+            try:
+                canvas = FigureCanvasAgg(figure)
+                canvas.print_png(buffer)
+            finally:
+                figure.dpi = usual
     return buffer.getvalue()

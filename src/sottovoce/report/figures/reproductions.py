@@ -53,7 +53,8 @@ def draw_figure_1(result: figure_1.Result, axes: Sequence[Axes] | None = None) -
         ax.set_yscale("log")
         ax.set_ylim(bottom=result.claimed / 30)
         label_axes(ax, x="rounds T", y="Δ²/T (certified)", title=f"{NETWORKS[a]}, n = {result.config.nodes}")
-        ax.legend(loc="lower right")
+    # Bands go wherever pairs do: no corner is free of them for sure.
+    chosen[0].figure.legend(*chosen[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return chosen
 
 
