@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sottovoce.certificates import to_text
-from sottovoce.peers import Network, policy, proofs, spending
+from sottovoce.peers import Network, messages, policy, proofs, spending
 from sottovoce.sensitivities import certify
 from sottovoce.verification import verify
 
@@ -26,6 +27,7 @@ mus: dict[Any, Any] = {}
 def certified_once() -> Iterator[None]:
     """Let a claim about the same rounds be proved once, and verified once as long as nobody changed it; and let what
     training gives away, and whoever reads all messages knows, be found once: nodes of a swarm, and swarms, share most.
+    What one node signed all others check, here for each other.
     """
     found, planned = policy._mus, Network.plan
 
@@ -57,6 +59,7 @@ def certified_once() -> Iterator[None]:
         patch.setattr(proofs, "verify", believed)
         patch.setattr(Network, "plan", plan)
         patch.setattr(policy, "_mus", whole)
+        patch.setattr(messages, "is_signed", cache(messages.is_signed))
         yield
 
 

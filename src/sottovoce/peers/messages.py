@@ -35,6 +35,7 @@ __all__ = [
     "Roster",
     "Shares",
     "Survivors",
+    "is_signed",
     "read",
     "read_any",
     "signed",
@@ -154,12 +155,16 @@ def read_any(frame: bytes, group: Group, *, checked: bool = False) -> Message:
     key = group.keys.get(message.sender)
     if key is None:
         raise Refused(f"{message.sender!r} has no part in this sum")
-    if checked:
-        return message
-    try:
-        Ed25519PublicKey.from_public_bytes(key).verify(frame[:SIGNATURE_BYTES], digest("frame", [body]))
-    except InvalidSignature as error:
-        raise Refused(
-            f"a message must be signed by the pinned key of {message.sender!r}; this one is not"
-        ) from error
+    if not checked and not is_signed(frame, key):
+        raise Refused(f"a message must be signed by the pinned key of {message.sender!r}; this one is not")
     return message
+
+
+def is_signed(frame: bytes, key: bytes) -> bool:
+    """Whether the owner of a key signed the message of a frame."""
+    signature, body = frame[:SIGNATURE_BYTES], memoryview(frame)[SIGNATURE_BYTES:]
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, digest("frame", [body]))
+    except InvalidSignature:
+        return False
+    return True
