@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
+from sottovoce.filtering.lines import entries, size_sums
 from sottovoce.filtering.rational_rows import near_float
-from sottovoce.filtering.rounding import terms
 from sottovoce.protocols import CONTRIBUTION, GIVEN, STATE, Combine, edges_of, exact, spread
 from sottovoce.rounding import roundings, slightly_above
 
@@ -69,7 +69,7 @@ class BackwardRound:
         for draw in self.program.draws:
             level = _floats(draw.level, n)
             if draw.each == "node":
-                added[draw.name] = sparse.csr_array(sparse.diags_array(level * hidden))
+                added[draw.name] = _diagonal(level * hidden)
             else:
                 ends, count = self._ends, len(self._ends)
                 sizes = level[0] * hidden[ends[:, 0]] * hidden[ends[:, 1]]
@@ -234,7 +234,7 @@ class BackwardRound:
             3 + (len(source) if isinstance(source, dict) else row + column + 2) for _, source in self._steps
         )
         edges = max(
-            (int(np.diff(each.T.tocsr().indptr).max(initial=1)) for each in self.draws.values()), default=1
+            (int(np.bincount(each.indices).max(initial=1)) for each in self.draws.values()), default=1
         )
         return (terms + edges) * self._size
 
@@ -369,6 +369,12 @@ def _floats(value: PerNode, n: int) -> np.ndarray:
     return np.full(n, near_float(*exact(value).as_integer_ratio()))
 
 
+def _diagonal(values: np.ndarray) -> csr_array:
+    """These values on the diagonal, of which zeros are not stored."""
+    held, n = np.flatnonzero(values), len(values)
+    return sparse.csr_array((values[held], held, np.searchsorted(held, np.arange(n + 1))), shape=(n, n))
+
+
 def _present(value: PerNode, n: int) -> np.ndarray:
     """Where a number of the nodes is not 0, decided exactly."""
     return np.array([x != 0 for x in spread(value, n)])
@@ -383,6 +389,6 @@ def _norm(matrix: csr_array, order: float) -> float:
         return float(np.sqrt(_norm(matrix, 1) * _norm(matrix, np.inf)))
     if matrix.nnz == 0:
         return 0.0
-    lines = abs(matrix).T.tocsr() if order == 1 else abs(matrix)
-    largest = float(lines.sum(axis=1).max())
-    return max(slightly_above(largest), largest * (1 + roundings(2 * (terms(lines) + 4))))
+    axis = 0 if order == 1 else 1
+    largest, terms = float(size_sums(matrix, axis).max()), int(entries(matrix, axis).max())
+    return max(slightly_above(largest), largest * (1 + roundings(2 * (terms + 4))))

@@ -85,7 +85,7 @@ class BlockAccuracy:
         lengths, tails, edges = formed.lengths * sizes, formed.tails * sizes, formed.edges[:-1]
         times = float(np.linalg.norm(sizes))
         if energy:
-            times = 1.0 if encoder is None else min(times, ROOM * spread(np.abs(encoder)))
+            times = 1.0 if encoder is None else min(times, ROOM * spread(encoder))
         if energy and encoder is None:
             inside = np.add.reduceat(lengths**2, edges, axis=1).max(axis=1)
             outside = np.sqrt((lengths**2).sum(axis=1) * (tails**2).sum(axis=1))

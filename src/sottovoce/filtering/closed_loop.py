@@ -76,7 +76,7 @@ class ClosedLoop:
         Guarantee: an upper bound in the Frobenius norm, for every loop within `off` of the one stored.
         Source: Higham, *Accuracy and Stability*, Section 3.5.
         """
-        return above(gamma(self.size) * spread(np.abs(self.loop)) + self.off)
+        return above(gamma(self.size) * spread(self.loop) + self.off)
 
     def taps(self, count: int) -> np.ndarray:
         """D B^ℓ for ℓ < count, as (count, m, r).
@@ -127,7 +127,7 @@ class ClosedLoop:
         Source: docs/proofs/cut.md, "For ever, where the noise of the observer is known".
         """
         rows, total, slipped = self.whitener, 0.0, 0.0
-        size, count = spread(np.abs(self.loop)), terms(self.loop.T)
+        size, count = spread(self.loop), terms(self.loop.T)
         inner = float(np.linalg.norm(residual))
         # Speed alone: what is left after so many lags, or is a thousandth of the rest, is counted by its norm.
         for _ in range(4 * self.size + 400):

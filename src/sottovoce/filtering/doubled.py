@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
+from sottovoce.filtering.lines import largest, size_sums
 from sottovoce.filtering.rounding import LEAST_EXPONENT, UNDERFLOWN, fine_gamma
 from sottovoce.rounding import closely_above
 
@@ -133,12 +134,12 @@ class Parts:
     @cached_property
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Row sums of |coarse|, and the largest size in each row of the rest."""
-        return _sums(self.coarse, 1), _largest(self.rest, 1)
+        return size_sums(self.coarse, 1), largest(self.rest, 1)
 
     @cached_property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Column sums of |whole|, and the largest size in each column of the rest."""
-        return _sums(self.whole, 0), _largest(self.rest, 0)
+        return size_sums(self.whole, 0), largest(self.rest, 0)
 
 
 def sparse_rows(
@@ -235,7 +236,7 @@ def gram(matrix: np.ndarray) -> Doubled:
     coarse, rest = np.asarray(parts.coarse), np.asarray(parts.rest)
     half = coarse + 0.5 * rest
     crossed = half.T @ rest
-    reach, lost = np.outer(_sums(half, 0), _largest(rest, 0)), UNDERFLOWN * (1 + _sums(rest, 0))
+    reach, lost = np.outer(size_sums(half, 0), largest(rest, 0)), UNDERFLOWN * (1 + size_sums(rest, 0))
     error = closely_above(fine_gamma(len(matrix) + 4) * (reach + reach.T) + np.add.outer(lost, lost))
     return Doubled(high=coarse.T @ coarse, low=crossed + crossed.T, error=error)
 
@@ -296,9 +297,8 @@ def _coarse(matrix: Matrix, axis: int, count: int) -> Matrix:
     Guarantee: exact to the unit: what is cut off is left to the caller, as the entry less its coarse part is a float.
     Source: Ozaki, Ogita, Oishi & Rump, *Error-free transformations of matrix multiplication* (2012).
     """
-    largest = _largest(matrix, axis)
     # The last place of a sum with this number is the unit.
-    lift = np.ldexp(1.5, np.maximum(np.frexp(largest)[1], LEAST_EXPONENT) + 52 - count)
+    lift = np.ldexp(1.5, np.maximum(np.frexp(largest(matrix, axis))[1], LEAST_EXPONENT) + 52 - count)
     if isinstance(matrix, np.ndarray):
         lift = lift[:, None] if axis else lift[None, :]
         return np.asarray((matrix + lift) - lift)
@@ -306,28 +306,6 @@ def _coarse(matrix: Matrix, axis: int, count: int) -> Matrix:
     of_each = lift[matrix.indices] if axis == 0 else np.repeat(lift, np.diff(matrix.indptr))
     coarse.data = (matrix.data + of_each) - of_each
     return coarse
-
-
-def _sums(matrix: Matrix, axis: int) -> np.ndarray:
-    """Sums of sizes along an axis."""
-    return np.asarray(_sized(matrix).sum(axis=axis)).ravel()
-
-
-def _largest(matrix: Matrix, axis: int) -> np.ndarray:
-    """The largest sizes along an axis."""
-    if isinstance(matrix, np.ndarray):
-        return np.asarray(np.abs(matrix).max(axis=axis, initial=0.0))
-    # SciPy's own maxima make four matrices on the way, which takes longer than the products of small networks.
-    found, lengths = np.zeros(matrix.shape[1 - axis]), np.diff(matrix.indptr)
-    along = (matrix.format == "csr") == (axis == 1)
-    places = np.repeat(np.arange(len(lengths)), lengths) if along else matrix.indices
-    np.maximum.at(found, places, np.abs(matrix.data))
-    return found
-
-
-def _sized(matrix: Matrix) -> Matrix:
-    """The sizes of all entries; a sparse matrix is copied first, as SciPy would sort the one that is asked."""
-    return abs(matrix if isinstance(matrix, np.ndarray) else matrix.copy())
 
 
 def _dense(matrix: Matrix) -> np.ndarray:

@@ -25,6 +25,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from sottovoce.errors import ViewError
+from sottovoce.filtering.lines import size_sums
 from sottovoce.filtering.rowspace import RowSpace, independent_rows
 from sottovoce.rounding import roundings
 
@@ -71,7 +72,7 @@ class HiddenSystem:
 
         Guarantee: upper bound.
         """
-        excess = max(1.0, float(abs(self.transition).sum(axis=1).max())) ** self.rounds
+        excess = max(1.0, float(size_sums(self.transition, 1).max())) ** self.rounds
         return excess * (1.0 if self.symmetric else float(np.sqrt(self.unknown.size)))
 
     def hops(self) -> np.ndarray:

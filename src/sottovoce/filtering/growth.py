@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sottovoce.filtering.backward import BackwardRound, backward
+from sottovoce.filtering.lines import entries, size_sums
 from sottovoce.filtering.rounding import eigenvalue_ends, terms
 from sottovoce.protocols import Combine
 from sottovoce.rounding import gamma, roundings
@@ -140,9 +141,8 @@ def _mixing(each: BackwardRound, order: float) -> float:
 
     Guarantee: an upper bound: a sum of k weights errs by γ_k of itself.
     """
-    sizes = abs(each.weights.matrix)
-    lines = sizes.T if order == 1 else sizes
-    return float(lines.sum(axis=1).max()) * (1 + gamma(terms(lines) + 4))
+    matrix, axis = each.weights.matrix, 0 if order == 1 else 1
+    return float(size_sums(matrix, axis).max()) * (1 + gamma(int(entries(matrix, axis).max()) + 4))
 
 
 def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
@@ -156,7 +156,7 @@ def _spectral_interval(only: BackwardRound) -> tuple[float, float]:
         dense = matrix.toarray()
         (low, high), room = eigenvalue_ends(dense), roundings(4) * float(np.abs(dense).sum(axis=1).max())
         return low - room, high + room
-    diagonal, sums = matrix.diagonal(), np.asarray(abs(matrix).sum(axis=1))
+    diagonal, sums = matrix.diagonal(), size_sums(matrix, 1)
     rest = sums - np.abs(diagonal)
     # Sums of so many numbers, and weights that are floats of rationals.
     room = gamma(terms(matrix) + 8) * float(sums.max())

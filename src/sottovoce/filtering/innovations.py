@@ -308,7 +308,7 @@ def _fall(risen: np.ndarray) -> float:
     """
     size = float(np.abs(risen).max(initial=0.0))
     proved = (share * size for share in FALLS if is_above(risen, -share * size))
-    return next(proved, closely_above(spread(np.abs(risen)))) + fine_gamma(len(risen)) * size
+    return next(proved, closely_above(spread(risen))) + fine_gamma(len(risen)) * size
 
 
 def _followed_over(run: Sequence[_Round], stages: Sequence[Stage], period: int) -> list[FilterStep]:

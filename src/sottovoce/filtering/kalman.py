@@ -186,7 +186,7 @@ def gain_distortion(sizes: FilterSizes, rows: np.ndarray) -> float:
     if not (sizes.covariance.diagonal() > 0).all():
         return np.inf
     P, absolute, K = sizes.covariance, np.abs(rows), min(sizes.gain, sizes.norm**0.5)
-    alpha, longest = spread(abs(sizes.transition)), terms(sizes.transition)
+    alpha, longest = spread(sizes.transition), terms(sizes.transition)
     diagonal = np.sqrt(P.diagonal())
     trace, frobenius = float(diagonal @ diagonal), float(np.linalg.norm(P))
     solved, summed = gamma(len(rows) + 3), gamma(terms(rows))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from scipy import linalg
 
+from sottovoce.filtering.lines import entries, size_sums
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.rounding import GAMMA, ROOM, TINY
 
@@ -93,9 +94,9 @@ class Step:
 
         Guarantee: upper bounds for every round whose gains were given.
         """
-        count = max(terms(transition), terms(transition.T)) + 1
-        norm = spread(abs(transition))
-        gain = spread(np.abs(rows)) * float(np.linalg.norm(gains, axis=(1, 2)).max(initial=0))
+        count = max(int(entries(transition, axis).max(initial=0)) for axis in (0, 1)) + 1
+        norm = spread(transition)
+        gain = spread(rows) * float(np.linalg.norm(gains, axis=(1, 2)).max(initial=0))
         error = GAMMA * norm * (count + (count + sum(rows.shape)) * gain)
         return cls(stretch=ROOM * norm * (1 + gain), error=ROOM * error)
 
@@ -122,25 +123,26 @@ def product_error(count: int, left: np.ndarray, right: np.ndarray) -> float:
     return GAMMA * count * sizes + TINY**2
 
 
-def spread(sizes: np.ndarray | csr_array) -> float:
-    """‖X‖₂ ≤ √(‖X‖₁‖X‖_∞) for a matrix without negative entries.
+def spread(matrix: np.ndarray | csr_array) -> float:
+    """‖|X|‖₂ ≤ √(‖X‖₁‖X‖_∞), |X| being X with absolute values for entries.
 
     Guarantee: upper bound but for the rounding of the sums, which `ROOM` covers wherever it is used.
 
     >>> spread(np.ones((2, 2)))
     2.0
     """
-    if 0 in sizes.shape:
+    if 0 in matrix.shape:
         return 0.0
-    return float(np.sqrt(sizes.sum(axis=0).max() * sizes.sum(axis=1).max()))
+    return float(np.sqrt(size_sums(matrix, 0).max() * size_sums(matrix, 1).max()))
 
 
 def terms(matrix: np.ndarray | csr_array) -> int:
     """How many terms an entry of a product X·Y sums at most: what a row of X holds. A zero adds no error.
 
-    Guarantee: exact for the matrix as stored; k terms make an entry off by γ_k of the sum of its sizes, in any order.
+    Guarantee: exact for the matrix as stored, an entry in several parts being as many terms; k of them make an entry
+    off by γ_k of the sum of their sizes, in any order.
     """
-    return int((matrix != 0).sum(axis=1).max()) if min(matrix.shape) else 0
+    return int(entries(matrix, 1).max()) if min(matrix.shape) else 0
 
 
 def is_above(matrix: np.ndarray, bound: float) -> bool:
@@ -201,7 +203,7 @@ def _top(matrix: np.ndarray, guess: float) -> float:
         if is_above(-matrix, -(guess + room)):
             return guess + room
         room *= 4
-    return ROOM * spread(np.abs(matrix))
+    return ROOM * spread(matrix)
 
 
 def _definite_room(matrix: np.ndarray, bound: float) -> float:

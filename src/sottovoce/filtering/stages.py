@@ -24,6 +24,7 @@ from scipy import sparse
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from sottovoce.filtering.doubled import Doubled, Parts, from_left, from_right, product
+from sottovoce.filtering.lines import entries
 from sottovoce.filtering.rational_rows import rational_matrix
 from sottovoce.filtering.rounding import fine_gamma
 from sottovoce.filtering.slabs import Slabs, columns_of, slabs_of
@@ -459,5 +460,4 @@ def _dense(matrix: np.ndarray | csr_array) -> np.ndarray:
 
 def _longest(matrix: np.ndarray | csr_array) -> int:
     """The largest number of entries other than 0 of a row or a column: adding a 0 rounds nothing."""
-    pattern = matrix != 0
-    return int(max(pattern.sum(axis=0).max(initial=0), pattern.sum(axis=1).max(initial=0)))
+    return int(max(entries(matrix, axis).max(initial=0) for axis in (0, 1)))

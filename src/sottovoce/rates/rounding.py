@@ -76,7 +76,7 @@ def inverse_norm(matrix: np.ndarray) -> float:
         missed += 4 * GAMMA * (size + 4) * (np.linalg.norm(np.abs(inverse) @ np.abs(matrix)) + size**0.5)
     if not missed < 0.5:
         return math.inf
-    norm = ROOM * spread(np.abs(inverse)) if size > EXACT_NORM else spectral_norm(inverse)
+    norm = ROOM * spread(inverse) if size > EXACT_NORM else spectral_norm(inverse)
     return float(norm / (1 - ROOM * missed))
 
 

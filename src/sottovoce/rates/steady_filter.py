@@ -225,7 +225,7 @@ def _measured_filter(
     # Rounding in the weights and in the orthonormal rows; in B = A − (AK)C, by γ_1|A| + γ_{k+m+1}|A||K||C|, and in
     # I − zB, by a few roundings of an entry; and what the whitener has beside the rows, which is read like a
     # loop's.
-    size_of_loop = spread(abs(transition)) * (1 + gained * spread(np.abs(rows)))
+    size_of_loop = spread(transition) * (1 + gained * spread(rows))
     loop_error = roundings(2) * spread_of_weights + turned * (1 + float(np.linalg.norm(carried)))
     loop_error += gamma_above(terms(transition) + m + 8) * (1 + size_of_loop)
     loop_error += whitener_error(covariance, rows)
