@@ -244,12 +244,11 @@ def canonical_matrix(matrix: Any) -> Any:  # noqa: ANN401
 
 def is_symmetric(matrix: Any) -> bool:  # noqa: ANN401
     """Whether a canonical csr_array equals its transpose to the last bit."""
-    transposed = matrix.T.tocsr()
-    transposed.sort_indices()
+    by_column = matrix.tocsc()
     return bool(
-        np.array_equal(matrix.indptr, transposed.indptr)
-        and np.array_equal(matrix.indices, transposed.indices)
-        and np.array_equal(matrix.data, transposed.data)
+        np.array_equal(matrix.indptr, by_column.indptr)
+        and np.array_equal(matrix.indices, by_column.indices)
+        and np.array_equal(matrix.data, by_column.data)
     )
 
 
