@@ -483,12 +483,13 @@ def _product_units(matrix: csr_array | Operator) -> float:
     if not isinstance(matrix, sparse.csr_array):
         return matrix.units
     terms = np.diff(matrix.indptr)
-    if terms.size == 0 or matrix.nnz == 0:
+    if matrix.nnz == 0:
         return 0.0
-    sizes = abs(matrix)
-    plain = float(np.sqrt(sizes.sum(axis=1).max() * sizes.sum(axis=0).max()))
-    sizes.data = sizes.data * np.repeat(terms, terms)
-    counted = float(np.sqrt(sizes.sum(axis=1).max() * sizes.sum(axis=0).max()))
+    sizes, starts = np.abs(matrix.data), matrix.indptr[np.flatnonzero(terms)]
+    plain, counted = (
+        float(np.sqrt(np.add.reduceat(held, starts).max() * np.bincount(matrix.indices, weights=held).max()))
+        for held in (sizes, sizes * np.repeat(terms, terms))
+    )
     return min(float(terms.max()) * plain, counted)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import lapack
 
 from sottovoce.filtering.lines import entries, size_sums
 from sottovoce.interval import UNIT_ROUNDOFF
@@ -158,13 +158,16 @@ def is_above(matrix: np.ndarray, bound: float) -> bool:
     >>> is_above(np.diag([1.0, 2.0]), 1 - 1e-12), is_above(np.diag([1.0, 2.0]), 1.0)
     (True, False)
     """
+    if not matrix.size:
+        return True
     shifted = matrix.copy()
     shifted.flat[:: len(matrix) + 1] -= bound + _definite_room(matrix, bound)
-    try:
-        linalg.cholesky(shifted, lower=True, overwrite_a=True)
-    except (linalg.LinAlgError, ValueError):
+    # LAPACK need not see that something is no number.
+    if not np.isfinite(shifted).all():
         return False
-    return True
+    factor = lapack.zpotrf if np.iscomplexobj(shifted) else lapack.dpotrf
+    _, failed = factor(shifted, lower=1, overwrite_a=1)
+    return not failed
 
 
 def eigenvalue_ends(matrix: np.ndarray) -> tuple[float, float]:
