@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from threadpoolctl import ThreadpoolController, _ThreadpoolLimiter
+    from threadpoolctl import LibController
 
 __all__ = ["PINNED", "one_blas_thread", "pin_blas", "pinned_environment"]
 
@@ -26,7 +26,7 @@ PINNED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 _lock = threading.Lock()
-_inside: list[_ThreadpoolLimiter] = []
+_inside: list[list[int]] = []
 
 
 @contextlib.contextmanager
@@ -39,7 +39,9 @@ def one_blas_thread() -> Iterator[None]:
     Speed, and bits that are the same everywhere, alone: what is guaranteed of a number holds for any number of threads.
     """
     with _lock:
-        _inside.append(_controller().limit(limits=1, user_api="blas"))
+        _inside.append([each.get_num_threads() for each in _libraries()])
+        for each in _libraries():
+            each.set_num_threads(1)
     try:
         yield
     finally:
@@ -47,16 +49,17 @@ def one_blas_thread() -> Iterator[None]:
             # The first one knows what was before; whoever leaves earlier than all others gives nothing back.
             last = _inside.pop()
             if not _inside:
-                last.restore_original_limits()
+                for each, threads in zip(_libraries(), last, strict=True):
+                    each.set_num_threads(threads)
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _libraries() -> list[LibController]:
     """The BLAS libraries of this process, found once they are loaded."""
     import scipy.linalg  # noqa: F401 - scipy brings a library of its own
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
 
 
 def pin_blas() -> None:
