@@ -305,7 +305,7 @@ def exact_defect(filtered: Filtered, P: np.ndarray, following: np.ndarray) -> np
     with ctx.workprec(128):
         whole, covariance = balls(both), balls(P)
         if stage.lows is not None:
-            whole = whole + balls(np.vstack([each.toarray() for each in stage.lows]))
+            whole = whole + balls(np.vstack([np.asarray(each) for each in stage.lows]))
         if noise.injected is not None:
             covariance = covariance + balls(noise.injected.high)
         made = whole * covariance * whole.transpose()

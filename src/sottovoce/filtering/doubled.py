@@ -210,9 +210,10 @@ def product(left: Parts, right: Parts, count: int) -> Doubled:
     found = multiply(left, right)
     (sums, rest), (columns, right_rest) = left.rows, right.columns
     error = fine_gamma(count + 4) * (np.outer(sums, right_rest) + np.outer(rest, columns)) + UNDERFLOWN
-    for one, other in ((left.error, abs(right.whole)), (abs(left.whole), right.error)):
-        if one is not None and other is not None:
-            error += _dense(one @ other)
+    if left.error is not None:
+        error += _dense(left.error @ abs(right.whole))
+    if right.error is not None:
+        error += _dense(abs(left.whole) @ right.error)
     if left.error is not None and right.error is not None:
         error += left.error @ right.error
     return Doubled(high=found.high, low=found.low, error=closely_above(error))

@@ -35,9 +35,8 @@ from sottovoce.rounding import above
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from scipy.sparse import csr_array
-
     from sottovoce.filtering.decorrelation import SeenRound, SeenView
+    from sottovoce.filtering.doubled import Matrix
     from sottovoce.protocols import Form
 
 __all__ = ["Noise", "Stage", "stage_of", "stages_of"]
@@ -82,10 +81,10 @@ class Stage:
     and `given` (r, n). Contributions of a rounds later count in the round that shows them.
     """
 
-    transition: np.ndarray | csr_array
-    rows: np.ndarray | csr_array
+    transition: Matrix
+    rows: Matrix
     noise: Noise
-    lows: tuple[csr_array, csr_array] | None = None
+    lows: tuple[Matrix, Matrix] | None = None
     entering: tuple[Doubled, ...] = ()
     given: np.ndarray | None = None
     factor: np.ndarray | None = None
@@ -101,7 +100,7 @@ class Stage:
         return int(self.rows.shape[0])
 
     @cached_property
-    def sizes(self) -> tuple[np.ndarray | csr_array, np.ndarray | csr_array]:
+    def sizes(self) -> tuple[Matrix, Matrix]:
         """A and C with absolute values for entries."""
         return abs(self.transition), abs(self.rows)
 
@@ -398,12 +397,12 @@ def stage_of(
     def stands(key: int) -> int | None:
         return places[key - STATE] if STATE <= key < GIVEN else None
 
-    transition, read = rational_matrix(kept, size, stands), rational_matrix(rows, size, stands)
+    transition, read = (rational_matrix(forms, size, stands).each(_compact) for forms in (kept, rows))
     drawn = rational_matrix([*kept, *rows], len(draws), lambda key: column.get(key) if key < STATE else None)
     lows = [each.low for each in (transition, read) if each.low is not None]
     return Stage(
-        transition=_compact(transition.high),
-        rows=_compact(read.high),
+        transition=transition.high,
+        rows=read.high,
         lows=(lows[0], lows[1]),
         noise=_noise(drawn, size),
         entering=tuple(
@@ -432,7 +431,7 @@ def _noise(drawn: Doubled, size: int) -> Noise:
     )
 
 
-def _stack(parts: tuple[np.ndarray | csr_array, np.ndarray | csr_array]) -> np.ndarray | csr_array:
+def _stack(parts: tuple[Matrix, Matrix]) -> Matrix:
     """One above the other, dense if the first is."""
     if isinstance(parts[0], np.ndarray):
         return np.vstack([parts[0], _dense(parts[1])])
@@ -445,19 +444,19 @@ def _dense_columns(matrix: Doubled, chosen: np.ndarray) -> Doubled:
     return Doubled(high=_dense(matrix.high[:, chosen]), low=low)
 
 
-def _compact(matrix: csr_array) -> np.ndarray | csr_array:
+def _compact(matrix: Matrix) -> Matrix:
     """A matrix in the form in which its products are quick."""
     height, width = matrix.shape
-    if width > SMALL and matrix.nnz < SPARSE * height * width:
+    if isinstance(matrix, np.ndarray) or (width > SMALL and matrix.nnz < SPARSE * height * width):
         return matrix
     return np.asarray(matrix.toarray())
 
 
-def _dense(matrix: np.ndarray | csr_array) -> np.ndarray:
+def _dense(matrix: Matrix) -> np.ndarray:
     """A matrix with all its zeros."""
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
-def _longest(matrix: np.ndarray | csr_array) -> int:
+def _longest(matrix: Matrix) -> int:
     """The largest number of entries other than 0 of a row or a column: adding a 0 rounds nothing."""
     return int(max(entries(matrix, axis).max(initial=0) for axis in (0, 1)))
