@@ -119,7 +119,8 @@ class BackwardRound:
     @cached_property
     def _mixing(self) -> csr_array:
         """Wᵀ."""
-        return sparse.csr_array(self.weights.matrix.T)
+        matrix = self.weights.matrix
+        return matrix if self.weights.symmetric else sparse.csr_array(matrix.T)
 
     def touched(self, kept: np.ndarray) -> np.ndarray:
         """Which entries of s reach one of the `kept` numbers after the round, by the pattern of the program.
