@@ -154,3 +154,6 @@ def test_factors_that_were_cut_for_shorter_sums_are_refused() -> None:
     assert multiply(*cut).high.item() == 256
     with pytest.raises(ValueError, match="sums of 256 products are not exact in factors cut for 256 and 16"):
         multiply(cut[0], from_right(Doubled(high=right), 16))
+    left[:, 16:] = 0.0
+    short = from_left(Doubled(high=left), 16), from_right(Doubled(high=right), 16)
+    assert multiply(*short).high.item() == 16

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from sottovoce.filtering.lines import largest, size_sums
+from sottovoce.filtering.lines import entries, largest, size_sums
 from sottovoce.filtering.rounding import LEAST_EXPONENT, UNDERFLOWN, fine_gamma
 from sottovoce.rounding import closely_above
 
@@ -183,10 +183,11 @@ def multiply(left: Parts, right: Parts) -> Doubled:
 
     Guarantee: X₁Y₁ is exact, in whatever order sums are taken; `product` and `remainder` say what low may miss. Dense
     factors that were cut for shorter sums are refused; of sparse ones whoever cut them knows how many entries meet.
+    A product with a zero is no term of a sum.
     """
     if isinstance(left.coarse, np.ndarray) and isinstance(right.coarse, np.ndarray):
         length, held = right.coarse.shape[0], bits(left.terms) + bits(right.terms)
-        if max(1, length) > 2 ** (53 - held):
+        if max(1, length) > 2 ** (53 - held) < entries(left.coarse, 1).max(initial=0):
             raise ValueError(
                 f"sums of {length} products are not exact in factors cut for {left.terms} and {right.terms}"
             )

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sottovoce.errors import NotCertified
-from sottovoce.filtering.doubled import sparse_rows
+from sottovoce.filtering.doubled import Doubled, sparse_rows
 from sottovoce.filtering.rounding import SMALLEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sottovoce.filtering.doubled import Doubled
     from sottovoce.protocols import Form
 
 __all__ = ["float_row", "near_float", "rational_matrix"]
+
+# Speed alone: sparse products pay from this size and below this share of entries.
+SMALL, SPARSE = 64, 0.2
 
 
 def float_row(form: Form, scale: int) -> dict[int, float]:
@@ -43,7 +47,7 @@ def near_float(numerator: int, denominator: int) -> float:
 def rational_matrix(
     rows: Iterable[tuple[Form, int]], width: int, place: Callable[[int], int | None]
 ) -> Doubled:
-    """Rows of forms over their scales as a sparse matrix, with what floats leave out of it."""
+    """Rows of forms over their scales, with what floats leave out of them, in the form whose products are quick."""
     ends, columns, values, lows = [0], list[int](), list[float](), list[float]()
     # Speed alone: few numbers differ.
     known: dict[tuple[int, int], tuple[float, float]] = {}
@@ -59,7 +63,13 @@ def rational_matrix(
             values.append(parts[0])
             lows.append(parts[1])
         ends.append(len(columns))
-    return sparse_rows(values, lows, columns, ends, width)
+    height = len(ends) - 1
+    if width > SMALL and len(values) < SPARSE * height * width:
+        return sparse_rows(values, lows, columns, ends, width)
+    high, low = np.zeros((2, height, width))
+    lines = np.repeat(np.arange(height), np.diff(ends))
+    high[lines, columns], low[lines, columns] = values, lows
+    return Doubled(high=high, low=low)
 
 
 def _left_out(numerator: int, denominator: int, value: float) -> float:

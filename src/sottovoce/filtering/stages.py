@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Noise", "Stage", "stage_of", "stages_of"]
 
-# Speed alone: sparse products pay from this size and below this share of entries.
-SMALL, SPARSE = 64, 0.2
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Noise:
@@ -397,7 +394,7 @@ def stage_of(
     def stands(key: int) -> int | None:
         return places[key - STATE] if STATE <= key < GIVEN else None
 
-    transition, read = (rational_matrix(forms, size, stands).each(_compact) for forms in (kept, rows))
+    transition, read = (rational_matrix(forms, size, stands) for forms in (kept, rows))
     drawn = rational_matrix([*kept, *rows], len(draws), lambda key: column.get(key) if key < STATE else None)
     lows = [each.low for each in (transition, read) if each.low is not None]
     return Stage(
@@ -442,14 +439,6 @@ def _dense_columns(matrix: Doubled, chosen: np.ndarray) -> Doubled:
     """Some columns, dense."""
     low = None if matrix.low is None else _dense(matrix.low[:, chosen])
     return Doubled(high=_dense(matrix.high[:, chosen]), low=low)
-
-
-def _compact(matrix: Matrix) -> Matrix:
-    """A matrix in the form in which its products are quick."""
-    height, width = matrix.shape
-    if isinstance(matrix, np.ndarray) or (width > SMALL and matrix.nnz < SPARSE * height * width):
-        return matrix
-    return np.asarray(matrix.toarray())
 
 
 def _dense(matrix: Matrix) -> np.ndarray:
