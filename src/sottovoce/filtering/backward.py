@@ -122,13 +122,18 @@ class BackwardRound:
         matrix = self.weights.matrix
         return matrix if self.weights.symmetric else sparse.csr_array(matrix.T)
 
+    @cached_property
+    def _heard(self) -> csr_array:
+        """Where Wᵀ is not 0."""
+        return self._mixing != 0
+
     def touched(self, kept: np.ndarray) -> np.ndarray:
         """Which entries of s reach one of the `kept` numbers after the round, by the pattern of the program.
 
         Guarantee: none is missed, however small: coefficients and levels are compared with 0 as rationals, and nothing
         is multiplied. Some may be named that cancel in exact numbers.
         """
-        n, heard = self.weights.n, self._mixing != 0
+        n = self.weights.n
         hidden = np.ones(n, dtype=bool)
         hidden[self.known] = False
         read = {name: kept[r * n : (r + 1) * n] for r, name in enumerate(self.program.keeps)}
@@ -139,7 +144,7 @@ class BackwardRound:
             sources = (
                 {name: _present(value, n) & given for name, value in step.terms.items()}
                 if isinstance(step, Combine)
-                else {step.message: heard @ given}
+                else {step.message: self._heard @ given}
             )
             for name, reached in sources.items():
                 read[name] = read.get(name, False) | reached

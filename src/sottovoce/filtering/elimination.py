@@ -64,6 +64,11 @@ class HiddenSystem:
     read: np.ndarray
 
     @cached_property
+    def adjoint(self) -> csr_array:
+        """Aᵀ by rows: A itself where it is symmetric."""
+        return self.transition if self.symmetric else self.transition.T.tocsr()
+
+    @cached_property
     def power_norm(self) -> float:
         """A bound of ‖Aᵏ‖₂ for every k < T: 1 for symmetric A and √n for others, if no row sums to more than 1.
 

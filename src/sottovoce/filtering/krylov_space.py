@@ -68,7 +68,7 @@ def krylov_space(system: HiddenSystem, basis: KrylovBasis, block: np.ndarray) ->
         rows=np.ascontiguousarray(basis.start[:, : system.rows.shape[0]].T),
         inputs=basis.vectors.T,
         basis=basis,
-        defect=measured_defect(system.transition.T.tocsr(), block, basis),
+        defect=measured_defect(system.adjoint, block, basis),
     )
 
 

@@ -398,7 +398,7 @@ def _identity(size: int) -> csr_array:
     """Sparse columns e_j, one input for each unknown node."""
     from scipy import sparse
 
-    return sparse.csr_array(sparse.eye_array(size, format="csr"))
+    return sparse.csr_array((np.ones(size), np.arange(size), np.arange(size + 1)), shape=(size, size))
 
 
 def _reach(system: HiddenSystem) -> float:
@@ -431,9 +431,7 @@ def _reduction(system: HiddenSystem, goal: float, *, forced: bool) -> KrylovBasi
         return None
     check_at = 1.0
     basis = None
-    for basis in krylov_bases(
-        system.transition.T.tocsr(), system.rows.T, largest=largest, symmetric=system.symmetric
-    ):
+    for basis in krylov_bases(system.adjoint, system.rows.T, largest=largest, symmetric=system.symmetric):
         if basis.residual.shape[0] == 0:
             return basis
         # A check costs up to T small products, so it is made at sizes that grow by a tenth.
