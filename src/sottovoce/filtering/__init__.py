@@ -26,8 +26,8 @@ Any other program, z_{t+1} = A z_t + B u_t + B_x x_t:
   are off, from norms. `engines` chooses.
 
 Allowances that proofs need are functions of `rounding` and `block_rounding`; what a single step errs by is put together
-beside it, in the units of `sottovoce.rounding`. `riccati` and the goals of reductions are speed: what comes of them is
-measured.
+beside it, in the units of `sottovoce.rounding`; `lines` counts and adds up the entries that they speak of. `riccati`
+and the goals of reductions are speed: what comes of them is measured.
 
 Source: docs/mathematics.md, sections 4 to 6 and 11; docs/proofs/filter.md, docs/proofs/cut.md, docs/proofs/programs.md
 and docs/proofs/blocks.md.
