@@ -105,6 +105,20 @@ def test_differences_are_covered_and_not_by_a_thousand_times() -> None:
     assert rounding.GAP / UNIT / 100 < max(errors) <= rounding.GAP / UNIT
 
 
+def test_a_few_numbers_have_the_bits_that_they_have_among_many() -> None:
+    """What few numbers take one by one is what is measured above."""
+    x = np.concatenate(
+        [np.geomspace(1e-12, 1e12, 300), ROWS, np.nextafter(ROWS, -1), [5e-324, 1e200, np.inf]]
+    )
+    half = np.resize([0.0, 1e-200, 0.3, 1.0], x.size) * CLOSE * np.maximum(2, x)
+    for size in (1, _mills.FEW):
+        parts = np.array_split(np.arange(x.size), math.ceil(x.size / size))
+        assert np.array_equal(np.concatenate([_mills.mills(x[some]) for some in parts]), _mills.mills(x))
+        differences = _mills.gap(np.abs(x), half)
+        found = [_mills.gap(np.abs(x[some]), half[some]) for some in parts]
+        assert np.array_equal(np.concatenate(found), differences, equal_nan=True)
+
+
 def log_delta(mu: float, epsilon: float) -> Any:
     """Log δ as a ball."""
     x, h = arb(epsilon) / arb(mu), arb(mu) / 2

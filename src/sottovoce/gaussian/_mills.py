@@ -18,11 +18,14 @@ from __future__ import annotations
 
 import decimal
 import functools
-from typing import TYPE_CHECKING, TypeAlias
+import math
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[np.float64]
@@ -33,6 +36,10 @@ __all__ = ["gap", "mills"]
 # differences have so many terms, the continued fraction beyond EDGE so many levels.
 LEAST, EDGE, STEP = -0.5, 6.0, 0.25
 RATIO_TERMS, GAP_TERMS, LEVELS = 18, 23, 25
+# Speed alone: so few numbers take their sums one by one, by the same operations and so to the same bits.
+FEW = 12
+# A number, or several.
+Real = TypeVar("Real", float, np.ndarray)
 PI = decimal.Decimal(
     "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803"
 )
@@ -47,21 +54,14 @@ def mills(x: Array) -> Array:
     >>> mills(np.array([0.0])).round(9).tolist()  # √(π/2)
     [1.253314137]
     """
+    if x.size <= FEW:
+        return np.array([_near_ratio(*_row(z)) if z < EDGE else _far_ratio(z) for z in x.tolist()])
     value = np.empty_like(x)
     near = x < EDGE
     if near.any():
-        row, distance = _row(x[near])
-        terms = coefficients()
-        total = terms[RATIO_TERMS - 1][row]
-        for n in range(RATIO_TERMS - 2, -1, -1):
-            total = total * distance + terms[n][row]
-        value[near] = total
+        value[near] = _near_ratio(*_rows(x[near]))
     if not near.all():
-        far = x[~near]
-        ratio = _last_ratio(far)
-        for k in range(LEVELS, 0, -1):
-            ratio = k / (far + ratio)
-        value[~near] = 1 / (far + ratio)
+        value[~near] = _far_ratio(x[~near])
     return value
 
 
@@ -74,30 +74,51 @@ def gap(x: Array, h: Array) -> Array:
     >>> gap(np.array([0.0]), np.array([0.0])).tolist()  # −R'(0) = 1
     [1.0]
     """
+    if x.size <= FEW:
+        each = zip(x.tolist(), h.tolist(), strict=True)
+        return np.array([_near_gap(*_row(z), width) if z < EDGE else _far_gap(z, width) for z, width in each])
     value = np.empty_like(x)
     near = x < EDGE
     if near.any():
-        value[near] = _near_gap(x[near], h[near])
+        value[near] = _near_gap(*_rows(x[near]), h[near])
     if not near.all():
         value[~near] = _far_gap(x[~near], h[~near])
     return value
 
 
-def _near_gap(x: Array, h: Array) -> Array:
-    """Σ M_n(c)/n!·p_n; `odd` is p_n and `even` the even powers of h in (τ + h)ⁿ."""
-    row, distance = _row(x)
-    terms, square = coefficients(), h * h
-    total, odd, even = terms[1][row], np.ones_like(x), distance
-    for n in range(2, GAP_TERMS):
+def _near_ratio(terms: Sequence[Real], distance: Real) -> Real:
+    """Σ M_n(c)/n!·τⁿ, by Horner's scheme."""
+    total = terms[RATIO_TERMS - 1]
+    for n in range(RATIO_TERMS - 2, -1, -1):
+        total = total * distance + terms[n]
+    return total
+
+
+def _far_ratio(x: Real) -> Real:
+    """The continued fraction, downwards."""
+    ratio = _last_ratio(x)
+    for k in range(LEVELS, 0, -1):
+        ratio = k / (x + ratio)
+    value: Real = 1 / (x + ratio)
+    return value
+
+
+def _near_gap(terms: Sequence[Real], distance: Real, h: Real) -> Real:
+    """Σ M_n(c)/n!·p_n; `odd` is p_n, first p_2, and `even` the even powers of h in (τ + h)ⁿ."""
+    square, odd = h * h, distance + distance
+    total: Real = terms[1] + terms[2] * odd
+    even = distance * distance + square
+    for n in range(3, GAP_TERMS):
         odd, even = distance * odd + even, distance * even + square * odd
-        total = total + terms[n][row] * odd
-    return np.asarray(total)
+        total = total + terms[n] * odd
+    return total
 
 
-def _far_gap(x: Array, h: Array) -> Array:
-    """The ratios downwards, and the series in h², over its first term, on the way."""
-    ratio, series = _last_ratio(x), np.ones_like(x)
-    for k in range(LEVELS, 1, -1):
+def _far_gap(x: Real, h: Real) -> Real:
+    """The ratios downwards, and the series in h², over its first term, on the way; the first of LEVELS is odd."""
+    step = 1 / (x + _last_ratio(x))
+    ratio, series = LEVELS * step, h * step
+    for k in range(LEVELS - 1, 1, -1):
         step = 1 / (x + ratio)
         ratio = k * step
         series = series * (h * step)
@@ -105,18 +126,35 @@ def _far_gap(x: Array, h: Array) -> Array:
             series = series + 1
     # M_1 = M_0·r_1 with r_1 = 1/(x + r_2) and M_0 = 1/(x + r_1).
     first = 1 / (x + ratio)
-    return series * first / (x + first)
+    value: Real = series * first / (x + first)
+    return value
 
 
-def _last_ratio(x: Array) -> Array:
+def _last_ratio(x: Real) -> Real:
     """M_{L+1}/M_L from above, L levels down: (√(x² + 4(L + 1)) − x)/2."""
-    return 2 * (LEVELS + 1) / (np.sqrt(x * x + 4 * (LEVELS + 1)) + x)
+    square = x * x + 4 * (LEVELS + 1)
+    root = math.sqrt(square) if isinstance(square, float) else np.sqrt(square)
+    value: Real = 2 * (LEVELS + 1) / (root + x)
+    return value
 
 
-def _row(x: Array) -> tuple[NDArray[np.intp], Array]:
+def _row(x: float) -> tuple[Sequence[float], float]:
     """The row of the table at or right of x, and how far it is."""
+    steps = math.ceil(x / STEP)
+    return _table()[round(steps - LEAST / STEP)], steps * STEP - x
+
+
+def _rows(x: Array) -> tuple[Sequence[Array], Array]:
+    """The same for several x: term after term of their rows, and distances."""
     steps = np.ceil(x / STEP)
-    return (steps - LEAST / STEP).astype(np.intp), steps * STEP - x
+    return list(coefficients()[:, (steps - LEAST / STEP).astype(np.intp)]), steps * STEP - x
+
+
+@functools.cache
+def _table() -> list[list[float]]:
+    """The rows of `coefficients`, as numbers."""
+    rows: list[list[float]] = coefficients().T.tolist()
+    return rows
 
 
 @functools.cache
