@@ -123,11 +123,21 @@ def test_stored_weights_are_the_same_rationals(weights: Any) -> None:
     stored = from_text(to_text(_certificate(weights=StoredWeights.of(weights)))).weights
     assert stored is not None
     again = stored.gossip_weights("again")
+    assert again is stored.gossip_weights("again")
     assert again.hash == weights.hash
     assert again.labels == weights.labels
     assert again.symmetric == weights.symmetric
     for i in range(weights.n):
         assert again.exact_row(i) == weights.exact_row(i)
+
+
+def test_stored_weights_stay_what_they_were_read_from() -> None:
+    stored = StoredWeights.of(WEIGHTS)
+    values, labels = list(stored.values), list(stored.labels)
+    held = replace(stored, values=values, labels=labels)
+    values[0], labels[0] = "1/7", "other"
+    assert held.gossip_weights("x").hash == WEIGHTS.hash
+    assert replace(held, values=values).gossip_weights("x").hash != WEIGHTS.hash
 
 
 def test_programs_are_written_in_exact_rationals() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -79,6 +80,9 @@ class StoredWeights:
         for label in () if isinstance(self.labels, range) else self.labels:
             check_label(label)
         n = len(self.labels)
+        # Out of reach of later changes, as what is read from them is kept.
+        labels = self.labels if isinstance(self.labels, range) else tuple(self.labels)
+        _freeze(self, labels=labels, values=tuple(self.values))
         _freeze(self, indptr=whole_array("indptr", self.indptr), indices=whole_array("indices", self.indices))
         if self.indptr.size != n + 1 or self.indptr[0] != 0 or (np.diff(self.indptr) < 0).any():
             raise InputError(f"indptr must have {n + 1} entries for {n} labels, start at 0 and never fall")
@@ -117,7 +121,18 @@ class StoredWeights:
         )
 
     def gossip_weights(self, rule: str) -> GossipWeights:
-        """The weights themselves; rows or columns must sum to 1, as in a round of gossip or of push-sum."""
+        """The weights themselves, read once; rows or columns must sum to 1, as in a round of gossip or of push-sum."""
+        if rule not in self._read:
+            self._read[rule] = self._gossip_weights(rule)
+        return self._read[rule]
+
+    @cached_property
+    def _read(self) -> dict[str, GossipWeights]:
+        """The weights that were asked for, by their rule: a proof asks several times, and for their hash."""
+        return {}
+
+    def _gossip_weights(self, rule: str) -> GossipWeights:
+        """The same, worked out."""
         n = len(self.labels)
         numbers = [exact("a weight", value) for value in self.values]
         if not all(0 < number <= 1 for number in numbers):
