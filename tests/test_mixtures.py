@@ -10,6 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 from sottovoce import gaussian
+from sottovoce.accounting import mixtures
 from sottovoce.accounting.mixtures import binomial_above, mixed_delta, mixed_epsilon
 from sottovoce.errors import InputError
 
@@ -87,6 +88,22 @@ def test_epsilon_is_what_delta_falls_to() -> None:
         assert mixed_delta(row, weights, float(epsilon)) <= 1e-5
         assert epsilon < 1e-8 or mixed_delta(row, weights, float(epsilon) * (1 - 1e-8)) > 1e-5
         assert epsilon <= gaussian.epsilon(row.max(), 1e-5) * (1 + 1e-8) + 1e-11
+
+
+def test_what_is_met_without_epsilon_needs_none_and_its_neighbours_are_as_alone() -> None:
+    weights = [0.9, 0.1]
+    found = mixed_epsilon([[0.0, 1e-7], [0.0, 1.0], [0.0, 0.0]], weights, 1e-5)
+    assert found.tolist() == [0.0, mixed_epsilon([0.0, 1.0], weights, 1e-5), 0.0]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-300])
+def test_where_secants_do_not_get_there_halves_do(delta: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    mus, weights = 0.3 * np.sqrt(np.arange(301.0)), binomial_above(300, 0.2)
+    found = mixed_epsilon(mus, weights, delta)
+    monkeypatch.setattr(mixtures, "_SECANTS", 0)
+    halved = mixed_epsilon(mus, weights, delta)
+    assert found == pytest.approx(halved, rel=2e-12)
+    assert max(mixed_delta(mus, weights, float(each)) for each in (found, halved)) <= delta
 
 
 def test_certain_sampling_is_no_sampling() -> None:

@@ -12,6 +12,7 @@ The bound is attained by an attacker who sees the coins. Records that take part 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -29,7 +30,11 @@ __all__ = ["binomial_above", "mixed_delta", "mixed_epsilon"]
 
 # Probabilities below this are raised to it, so that nothing is lost where products underflow.
 _FLOOR = 1e-290
-_HALVINGS = 60
+# Where ε is known to this share of itself the search for it ends. Secants get there in about ten steps; what they do
+# not, halvings do.
+_FINENESS = 1e-12
+_SECANTS, _HALVINGS = 30, 60
+_LEAST = 5e-324
 
 
 def binomial_above(count: int, rate: float) -> Array:
@@ -80,7 +85,7 @@ def mixed_epsilon(mus: ArrayLike, probabilities: ArrayLike, delta: float) -> flo
     **Guarantee:** an upper bound of the smallest ε, if the probabilities are upper bounds: `mixed_delta` at the ε that
     is returned is at most δ. It is within 1e-9 of the root.
 
-    **Source:** as for `mixed_delta`, solved by halving.
+    **Source:** as for `mixed_delta`, solved between two ends by secants (Dowell & Jarratt 1971).
 
     >>> round(mixed_epsilon([0.0, 1.0], [0.9, 0.1], 1e-5), 4)
     3.8044
@@ -89,18 +94,38 @@ def mixed_epsilon(mus: ArrayLike, probabilities: ArrayLike, delta: float) -> flo
     probability(delta=delta)
     # The largest μ alone is enough, up to the rounding of the probabilities.
     upper = np.asarray(gaussian.epsilon(values.max(axis=-1), delta), dtype=np.float64) * (1 + 1e-9) + 1e-12
-    if (_weighted(values, weights, upper) > delta).any():
+    lower = np.zeros_like(upper)
+    at_upper, at_lower = _weighted(values, weights, upper), _weighted(values, weights, lower)
+    if (at_upper > delta).any():
         raise InputError(
             f"the probabilities must sum to 1 at most; these sum to {float(weights.sum())!r} "
             "(take those of binomial_above)"
         )
-    lower = np.zeros_like(upper)
-    for _ in range(_HALVINGS):
-        middle = (lower + upper) / 2
-        enough = _weighted(values, weights, middle) <= delta
-        upper = np.where(enough, middle, upper)
-        lower = np.where(enough, lower, middle)
+    upper = np.where(at_lower <= delta, 0.0, upper)
+    high, low = _excess(at_upper, delta), _excess(at_lower, delta)
+    moved = np.zeros_like(upper)
+    for step in range(_SECANTS + _HALVINGS):
+        room = _FINENESS * upper
+        apart = upper - lower > room
+        if not apart.any():
+            break
+        share = low / np.where(low > high, low - high, 1.0) if step < _SECANTS else 0.5
+        # Never so near an end that the other one could not follow. What is settled stays.
+        inner = np.clip(lower + share * (upper - lower), lower + room / 2, upper - room / 2)
+        middle = np.where(apart, inner, upper)
+        found = _weighted(values, weights, middle)
+        enough, excess = found <= delta, _excess(found, delta)
+        # An end that stays for the second time counts half, so that it moves soon (the Illinois method).
+        low = np.where(enough, np.where(moved > 0, low / 2, low), excess)
+        high = np.where(enough, excess, np.where(moved < 0, high / 2, high))
+        upper, lower = np.where(enough, middle, upper), np.where(enough, lower, middle)
+        moved = np.where(enough, 1, -1)
     return upper if upper.ndim else float(upper)
+
+
+def _excess(found: Array, delta: float) -> Array:
+    """By how much log δ is too large; what has become 0 counts as the least number there is."""
+    return np.asarray(np.log(np.maximum(found, _LEAST)) - math.log(delta))
 
 
 def _drawn(mus: ArrayLike, probabilities: ArrayLike) -> tuple[Array, Array]:
