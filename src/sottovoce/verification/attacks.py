@@ -242,11 +242,12 @@ def _shown(asked: TrainingQuestion, weights: Floats) -> tuple[Floats, Floats]:
     Guarantee: the error is at most (k + 4)u |S|ᵀ|w|, k the pivots: a sum of k products and the rounding of S (E1).
     """
     seen, m = asked.seen, asked.loop.unknown.size
+    back, sizes = seen.backwards
     full, error = np.zeros((m, 2)), np.zeros(m)
     full[seen.pivots] = weights
-    full[seen.free] = seen.solved.T @ weights
+    full[seen.free] = back @ weights
     units = above(roundings(seen.pivots.size + 4))
-    error[seen.free] = units * (abs(seen.solved).T @ np.abs(weights).sum(axis=1))
+    error[seen.free] = units * (sizes @ np.abs(weights).sum(axis=1))
     return full, error
 
 

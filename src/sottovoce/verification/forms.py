@@ -144,11 +144,11 @@ def seen_blocks(hidden: HiddenNodes, rounds: int) -> SeenBlocks:
     first, powers = _power_norms(A, rounds)
     responses, sizes, reached = [rows], [np.abs(rows)], [rows != 0]
     signed = bool((rows < 0).any() or (A.data < 0).any())
-    pattern = (A != 0).T.astype(np.float32)
+    back, back_sizes, pattern = A.T, abs(A).T, (A != 0).T.astype(np.float32)
     # C Aᵏ⁺¹ = (Aᵀ (C Aᵏ)ᵀ)ᵀ; the pattern is counted in ones, of which float32 holds any number of interest as > 0.
     for _ in range(rounds - 1 if rows.shape[0] else 0):
-        responses.append((A.T @ responses[-1].T).T)
-        sizes.append((abs(A).T @ sizes[-1].T).T if signed else responses[-1])
+        responses.append((back @ responses[-1].T).T)
+        sizes.append((back_sizes @ sizes[-1].T).T if signed else responses[-1])
         reached.append((pattern @ reached[-1].T.astype(np.float32)).T > 0)
     return SeenBlocks(
         rounds=rounds,
@@ -257,8 +257,13 @@ def _response_losses(hidden: HiddenNodes, rounds: int) -> list[float]:
 
     Guarantee: upper bounds for the responses of `seen_blocks`, entry by entry, and 1 per cent for computed sizes.
     """
-    longest = int(np.diff(hidden.transition.tocsc().indptr).max(initial=1))
+    longest = _longest_column(hidden)
     return [above(gamma(k * (longest + hidden.relative + 1) + hidden.relative)) for k in range(rounds)]
+
+
+def _longest_column(hidden: HiddenNodes) -> int:
+    """How many entries a column of A has at most: so many products a product with Aᵀ sums."""
+    return int(np.bincount(hidden.transition.indices).max(initial=1))
 
 
 def dominating(
@@ -321,7 +326,7 @@ def _attained(
     Source: least squares by duality; Higham, Eq. 3.12, for matrix-vector products.
     """
     rounds = contributions.shape[0]
-    A, rows = hidden.transition, hidden.rows
+    rows, back = hidden.rows, hidden.transition.T
     r, u = rows.shape
     d = contributions.shape[1]
     Z = np.zeros((rounds * r, d))
@@ -330,13 +335,12 @@ def _attained(
     inner, squares = [], []
     for s in range(rounds - 1, -1, -1):
         # Y_s = Aᵀ Y_{s+1} + Cᵀ Z_s
-        Y = A.T @ Y + rows.T @ Z[s * r : (s + 1) * r]
+        Y = back @ Y + rows.T @ Z[s * r : (s + 1) * r]
         inner.append(float(contributions[s] @ Y[hidden.target]))
         squares.append(float(np.square(Y).sum()))
     total, norm_squared = float(np.sum(inner)), float(np.sum(squares))
     c, y = float(np.linalg.norm(contributions)), float(np.sqrt(norm_squared))
-    longest = int(np.diff(A.tocsc().indptr).max(initial=1))
-    local = gamma(longest + r + 2 + 2 * hidden.relative) * (
+    local = gamma(_longest_column(hidden) + r + 2 + 2 * hidden.relative) * (
         seen.first_power * y + float(np.linalg.norm(rows)) * float(np.linalg.norm(Z))
     )
     # Rows that are turned by δC are other rows' combinations, off by δCᵀ Z.
@@ -386,12 +390,13 @@ def _power_norms(A: Any, rounds: int) -> tuple[float, float]:  # noqa: ANN401
     000.
     """
     size = abs(A)
+    back = size.T
     down = np.ones(size.shape[0])
     across = np.ones(size.shape[0])
     norms = []
     for _ in range(rounds):
         norms.append(float(np.sqrt(down.max(initial=0.0) * across.max(initial=0.0))))
-        down, across = size.T @ down, size @ across
+        down, across = back @ down, size @ across
     first = float(np.sqrt(down.max(initial=0.0) * across.max(initial=0.0))) if rounds == 1 else norms[1]
     return narrowly_above(first), narrowly_above(float(np.sum(norms)))
 

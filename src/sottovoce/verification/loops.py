@@ -147,6 +147,16 @@ class Kernel:
     solved: sparse.csr_array
     terms: int
 
+    @cached_property
+    def sizes(self) -> sparse.csr_array:
+        """The sizes |S|."""
+        return abs(self.solved)
+
+    @cached_property
+    def backwards(self) -> tuple[sparse.csc_array, sparse.csc_array]:
+        """Sᵀ and |S|ᵀ."""
+        return self.solved.T, self.sizes.T
+
     def lifted(self, X: Floats) -> tuple[Floats, Floats]:
         """X with its pivot rows replaced by what the free rows determine, and a bound of the rounding in each entry.
 
@@ -157,7 +167,7 @@ class Kernel:
         full, error = np.array(X), np.zeros_like(X)
         if self.pivots.size:
             full[self.pivots] = -(self.solved @ X[self.free])
-            error[self.pivots] = above(roundings(self.terms + 2)) * (abs(self.solved) @ np.abs(X[self.free]))
+            error[self.pivots] = above(roundings(self.terms + 2)) * (self.sizes @ np.abs(X[self.free]))
         return full, error
 
     def rows(self) -> Floats:
@@ -201,29 +211,24 @@ def kernel(rows: Iterable[ExactRow], support: NDArray[np.int64]) -> Kernel:
     pivots = np.array(sorted(lines), dtype=np.int64)
     free = np.setdiff1d(np.arange(support.size), pivots)
     column = {int(k): i for i, k in enumerate(free)}
-    entries = [
-        (i, column[j], x)
-        for i, pivot in enumerate(pivots.tolist())
-        for j, x in lines[pivot].items()
-        if j != pivot
-    ]
+    others = [sorted((column[j], x) for j, x in lines[pivot].items() if j != pivot) for pivot in pivots]
     try:
-        values = np.array([float(x) for _, _, x in entries])
+        values = np.array([float(x) for line in others for _, x in line])
     except OverflowError:
         values = np.array([np.inf])
     if values.size and not 1 / _LARGEST <= np.abs(values).min() <= np.abs(values).max() <= _LARGEST:
         raise NotCertified("the observer's rows are too uneven to be solved in floats")
-    solved = sparse.csr_array(
-        (values, ([e[0] for e in entries], [e[1] for e in entries])), shape=(pivots.size, free.size)
-    )
-    terms = int(np.diff(solved.indptr).max(initial=0))
+    starts = np.cumsum([0, *map(len, others)])
+    columns = np.array([k for line in others for k, _ in line], dtype=np.int64)
+    solved = sparse.csr_array((values, columns, starts), shape=(pivots.size, free.size))
+    terms = max(map(len, others), default=0)
     return Kernel(size=support.size, pivots=pivots, free=free, solved=solved, terms=terms)
 
 
 def _subtract(row: ExactRow, factor: Fraction, line: ExactRow) -> int:
     """Put row ← row − factor·line, without zeros; return what that took, in products of 64 bits."""
     for j, x in line.items():
-        value = row.get(j, Fraction(0)) - factor * x
+        value = row[j] - factor * x if j in row else -factor * x
         if value:
             row[j] = value
         else:

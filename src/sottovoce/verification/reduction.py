@@ -197,10 +197,11 @@ def _summed(size: Any, relative: int, rounds: int) -> float:  # noqa: ANN401
     longest = max(int(np.diff(matrix.indptr).max(initial=1)) for matrix in (size, size.tocsc()))
     rounding = 1 + 4 * gamma(longest + 2) + roundings(2 * relative)
     found = [_geometric(float(np.sqrt(size.shape[0])), float(size.sum(axis=1).max()) * rounding, rounds)]
-    leading = _leading(size), _leading(size.T.tocsr())
+    back = size.T
+    leading = _leading(size), _leading(back.tocsr())
     for floor in _FLOORS:
         across, down = (np.maximum(vector, floor) for vector in leading)
-        rho = float(np.sqrt(((size @ across) / across).max() * ((size.T @ down) / down).max())) * rounding
+        rho = float(np.sqrt(((size @ across) / across).max() * ((back @ down) / down).max())) * rounding
         stretch = np.sqrt(across / down)
         found.append(_geometric(closely_above(float(stretch.max() / stretch.min())), rho, rounds))
     if not np.isfinite(min(found)):
