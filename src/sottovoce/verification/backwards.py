@@ -108,18 +108,23 @@ class Round:
         return self.weights.n
 
     @cached_property
+    def rows(self) -> list[dict[int, Fraction]]:
+        """The rows of W in rationals."""
+        return [self.weights.exact_row(i) for i in range(self.n)]
+
+    @cached_property
     def mixing(self) -> tuple[list[tuple[NDArray[np.int64], Whole]], int]:
         """The rows of W: columns and whole numbers over one denominator."""
-        rows = [self.weights.exact_row(i) for i in range(self.n)]
-        below = common_denominator(x for row in rows for x in row.values())
-        return [(np.array(list(row), dtype=np.int64), _whole(row.values(), below)) for row in rows], below
+        below = common_denominator(x for row in self.rows for x in row.values())
+        made = [(np.array(list(row), dtype=np.int64), _whole(row.values(), below)) for row in self.rows]
+        return made, below
 
     @cached_property
     def columns(self) -> dict[int, list[tuple[int, Fraction]]]:
         """The columns of W that are not 0: who receives how much of a node's message."""
         found: dict[int, list[tuple[int, Fraction]]] = {}
-        for i in range(self.n):
-            for j, x in self.weights.exact_row(i).items():
+        for i, row in enumerate(self.rows):
+            for j, x in row.items():
                 found.setdefault(j, []).append((i, x))
         return found
 
@@ -162,8 +167,8 @@ class Round:
             return {draw.name: nodes for draw in self.program.draws}
         pairs = {
             (min(i, j), max(i, j))
-            for i in range(self.n)
-            for j, x in self.weights.exact_row(i).items()
+            for i, row in enumerate(self.rows)
+            for j, x in row.items()
             if x and i != j and i not in self.known and j not in self.known
         }
         ends = np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2)
@@ -260,12 +265,12 @@ def _mixed(step_in: Round, moved: Whole, budget: Budget) -> Whole:
     Guarantee: exact; refused with NotCertified once the budget of digits is spent.
     """
     result = nothing(*moved.shape)
-    largest = np.abs(moved).max()
+    largest, stands = np.abs(moved).max(), moved != 0
     for i, (columns, numbers) in enumerate(step_in.mixing[0]):
-        rows = np.flatnonzero(moved[:, i] != 0)
+        rows = np.flatnonzero(stands[:, i])
         if rows.size:
             budget.spend(rows.size * columns.size, largest, step_in.mixing[1])
-            result[np.ix_(rows, columns)] += moved[rows, i, None] * numbers
+            result[rows[:, None], columns] += moved[rows, i, None] * numbers
     return result
 
 
@@ -294,5 +299,5 @@ def _whole(values: Any, scale: int) -> Whole:  # noqa: ANN401
     """
     numbers: list[Fraction] = list(values)
     table = np.empty(len(numbers), dtype=object)
-    table[:] = [int(x * scale) for x in numbers]
+    table[:] = [x.numerator * (scale // x.denominator) for x in numbers]
     return table

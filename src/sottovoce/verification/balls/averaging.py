@@ -69,7 +69,7 @@ def _bits(asked: ProgramQuestion) -> int:
     for here in asked.rounds:
         steps = [step for step in here.program.instructions if isinstance(step, Combine)]
         numbers = [[x for value in step.terms.values() for x in spread(value, here.n)] for step in steps]
-        mixing = [x for i in range(here.n) for x in here.weights.exact_row(i).values()]
+        mixing = [x for row in here.rows for x in row.values()]
         levels = [x for draw in here.program.draws for x in spread(draw.level, here.n)]
         exchanged = len(here.program.instructions) - len(steps)
         each.append(sum(map(_length, numbers)) + exchanged * _length(mixing) + _length(levels))

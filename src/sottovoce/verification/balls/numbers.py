@@ -45,8 +45,7 @@ def rational(number: Fraction | float | int) -> fmpq:
 
     Guarantee: exact.
     """
-    exact = Fraction(number)
-    return fmpq(exact.numerator, exact.denominator)
+    return fmpq(*number.as_integer_ratio())
 
 
 def fraction(number: fmpq) -> Fraction:
@@ -62,17 +61,19 @@ def matrix(rows: Sequence[Mapping[int, Fraction]], columns: Iterable[int]) -> fm
 
     Guarantee: exact; entries outside `columns` are left out.
     """
-    chosen = list(columns)
+    chosen, nothing = list(columns), fmpq(0)
     return fmpq_mat(
-        len(rows), len(chosen), [rational(row.get(j, Fraction(0))) for row in rows for j in chosen]
+        len(rows),
+        len(chosen),
+        [rational(row[j]) if j in row else nothing for row in rows for j in chosen],
     )
 
 
 def diagonal(numbers: Sequence[fmpq]) -> fmpq_mat:
     """The matrix with some numbers on its diagonal."""
-    size = len(numbers)
+    size, nothing = len(numbers), fmpq(0)
     return fmpq_mat(
-        size, size, [x if i == j else fmpq(0) for i, x in enumerate(numbers) for j in range(size)]
+        size, size, [x if i == j else nothing for i, x in enumerate(numbers) for j in range(size)]
     )
 
 

@@ -105,7 +105,7 @@ def _run(asked: ProgramQuestion, rounds: Sequence[int]) -> tuple[list[Column], l
     place = {column: k for k, column in enumerate(columns)}
     inverse = _inverse(asked.code, asked.count)
     n = asked.rounds[0].n
-    mixing = [matrix([here.weights.exact_row(i) for i in range(n)], range(n)) for here in asked.rounds]
+    mixing = [matrix(here.rows, range(n)) for here in asked.rounds]
     held: dict[str, fmpq_mat] = {name: fmpq_mat(n, len(columns)) for name in asked.rounds[0].program.keeps}
     shown: list[list[fmpq]] = []
     for t in range(asked.count):
@@ -138,7 +138,7 @@ def _unknown(here: Round, draw: Draw) -> Iterator[tuple[int, ...]]:
     hidden = [i for i in range(here.n) if i not in here.known]
     if draw.each == "node":
         return ((i,) for i in hidden)
-    linked = {(i, j) for i in hidden for j, x in here.weights.exact_row(i).items() if x}
+    linked = {(i, j) for i in hidden for j, x in here.rows[i].items() if x}
     return ((i, j) for i, j in itertools.combinations(hidden, 2) if linked & {(i, j), (j, i)})
 
 
