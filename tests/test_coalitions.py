@@ -19,11 +19,12 @@ from sottovoce.coalitions import verbs as room
 from sottovoce.errors import GraphError, InputError
 from sottovoce.interval import Interval
 from sottovoce.protocols import gossip
+from sottovoce.scenarios import StreamWords, asked
 from sottovoce.sensitivities import sensitivity
 from sottovoce.views import View
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterator
 
     from sottovoce.coalitions import CoalitionView
     from sottovoce.protocols import Protocol
@@ -40,6 +41,29 @@ SMALL = [
 ]
 
 
+FOUND: dict[Any, Any] = {}
+
+
+def measured(question: Any, view: View | None = None, targets: Any = None, **words: Any) -> Any:
+    """`sensitivity`; what an enumeration and a search ask alike is computed once."""
+    scenario, effort = asked(question, view, words, StreamWords, targets=targets)
+    seen = scenario.one_view
+    said = (scenario.protocol, seen.name, seen.observers, seen.own_noise, scenario.targets)
+    key = (*said, scenario.contribution, scenario.participation, effort)
+    if key not in FOUND:
+        FOUND[key] = sensitivity(scenario, effort=effort)
+    return FOUND[key]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared() -> Iterator[None]:
+    """Let searches of this file take what enumerations of it have found."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "sensitivity", measured)
+        yield
+    FOUND.clear()
+
+
 @cache
 def protocol_of(source: str, rounds: int) -> Protocol:
     return gossip(graphs.metropolis_weights(source), rounds=rounds)
@@ -50,7 +74,7 @@ def every_one(protocol: Protocol, target: int, size: int, view: str, **options: 
     others = [label for label in protocol.labels if label != target]
     found = {}
     for members in itertools.combinations(others, size):
-        result = sensitivity(protocol, View(name=view, observers=members), [target], **options)
+        result = measured(protocol, View(name=view, observers=members), targets=[target], **options)
         found[members] = Interval(float(result.squared_lower[0]), float(result.squared_upper[0]))
     return found
 
@@ -208,20 +232,17 @@ def test_a_hub_of_a_tree_is_searched_among_its_neighbours_alone() -> None:
 
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Lets Ctrl-C arrive while the view after so many is computed; no view of a test is computed twice."""
-    found: dict[View, Any] = {}
+    """Lets Ctrl-C arrive while the view after so many is computed."""
 
     def after(count: float) -> None:
         calls = itertools.count()
 
-        def measured(question: Any, **options: Any) -> Any:
+        def stopped(question: Any, **options: Any) -> Any:
             if next(calls) == count:
                 raise KeyboardInterrupt
-            if question.view not in found:
-                found[question.view] = sensitivity(question, **options)
-            return found[question.view]
+            return measured(question, **options)
 
-        monkeypatch.setattr(room, "sensitivity", measured)
+        monkeypatch.setattr(room, "sensitivity", stopped)
 
     return after
 
