@@ -385,7 +385,7 @@ class Certificate:
         """The programs of rounds 1, 2, …, which repeat."""
         return self.program if isinstance(self.program, tuple) else (self.program,)
 
-    @property
+    @cached_property
     def damping(self) -> PerNode | None:
         """D of s_t = D W s_{t−1} + x_t + u_t where the protocol is plain gossip; None of any other."""
         alike = not self.further and code_of(self.encoder, self.rounds) == (Fraction(1),)
