@@ -90,10 +90,10 @@ def test_epsilon_is_what_delta_falls_to() -> None:
         assert epsilon <= gaussian.epsilon(row.max(), 1e-5) * (1 + 1e-8) + 1e-11
 
 
-def test_what_is_met_without_epsilon_needs_none_and_its_neighbours_are_as_alone() -> None:
+def test_what_no_epsilon_or_every_one_meets_leaves_its_neighbours_as_alone() -> None:
     weights = [0.9, 0.1]
-    found = mixed_epsilon([[0.0, 1e-7], [0.0, 1.0], [0.0, 0.0]], weights, 1e-5)
-    assert found.tolist() == [0.0, mixed_epsilon([0.0, 1.0], weights, 1e-5), 0.0]  # type: ignore[union-attr]
+    found = mixed_epsilon([[0.0, 1e-7], [0.0, 1.0], [0.0, np.inf]], weights, 1e-5)
+    assert found.tolist() == [0.0, mixed_epsilon([0.0, 1.0], weights, 1e-5), np.inf]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-300])
