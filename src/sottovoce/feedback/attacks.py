@@ -59,7 +59,7 @@ LONGEST, LONGEST_OF_MANY = 4096, 256
 # So many attacks on small networks stay.
 MOST_ATTACKS = 256
 # What is so small beside the largest singular value counts as 0 where a statistic is solved for.
-EPSILON = float(np.finfo(np.float64).eps)
+NEGLIGIBLE = math.ulp(1.0)
 # θ and −θ tell the same: half a turn is enough.
 ANGLES = np.pi * np.arange(9) / 8
 
@@ -253,7 +253,8 @@ def _lasting(case: TrainingView, target: int) -> Attack:
             loop = np.eye(m) - turn * A.T * d
             try:
                 reach = np.linalg.solve(loop, C.T)
-                w = np.linalg.lstsq((reach.conj().T * levels) @ reach, reach[target].conj(), rcond=EPSILON)[0]
+                shown = (reach.conj().T * levels) @ reach
+                w = np.linalg.lstsq(shown, reach[target].conj(), rcond=NEGLIGIBLE)[0]
                 state = reach @ w
                 back = np.linalg.solve(loop.conj().T, b - levels * state)
             except np.linalg.LinAlgError:
