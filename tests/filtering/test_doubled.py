@@ -157,3 +157,13 @@ def test_factors_that_were_cut_for_shorter_sums_are_refused() -> None:
     left[:, 16:] = 0.0
     short = from_left(Doubled(high=left), 16), from_right(Doubled(high=right), 16)
     assert multiply(*short).high.item() == 16
+
+
+def test_what_is_too_small_for_the_coarse_part_counts_as_well() -> None:
+    """Sums of so many rests err by more than is allowed for sums of two."""
+    left = np.full((1, 1000), 2.0**-40 * (1 + 2.0**-52 * np.random.default_rng(0).integers(1, 2**20, 1000)))
+    left[0, 0] = 1.0
+    factors = from_left(Doubled(high=left), 2), from_right(Doubled(high=np.ones((1000, 1))), 2)
+    assert np.count_nonzero(factors[0].coarse) == 1
+    with pytest.raises(ValueError, match="sums of 999 products are not exact"):
+        multiply(*factors)

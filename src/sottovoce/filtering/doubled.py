@@ -183,13 +183,13 @@ def multiply(left: Parts, right: Parts) -> Doubled:
 
     Guarantee: X₁Y₁ is exact, in whatever order sums are taken; `product` and `remainder` say what low may miss. Dense
     factors that were cut for shorter sums are refused; of sparse ones whoever cut them knows how many entries meet.
-    A product with a zero is no term of a sum.
+    A product with a zero is no term of a sum, neither of X₁Y nor of X₂Y.
     """
     if isinstance(left.coarse, np.ndarray) and isinstance(right.coarse, np.ndarray):
-        length, held = right.coarse.shape[0], bits(left.terms) + bits(right.terms)
-        if max(1, length) > 2 ** (53 - held) < entries(left.coarse, 1).max(initial=0):
+        most = min(2 ** (53 - bits(left.terms) - bits(right.terms)), max(left.terms, right.terms, 1))
+        if right.coarse.shape[0] > most and (longest := _longest(left)) > most:
             raise ValueError(
-                f"sums of {length} products are not exact in factors cut for {left.terms} and {right.terms}"
+                f"sums of {longest} products are not exact in factors cut for {left.terms} and {right.terms}"
             )
     low = left.coarse @ right.rest + left.rest @ right.whole
     return Doubled(high=_dense(left.coarse @ right.coarse), low=_dense(low))
@@ -308,6 +308,11 @@ def _coarse(matrix: Matrix, axis: int, count: int) -> Matrix:
     of_each = lift[matrix.indices] if axis == 0 else np.repeat(lift, np.diff(matrix.indptr))
     coarse.data = (matrix.data + of_each) - of_each
     return coarse
+
+
+def _longest(left: Parts) -> int:
+    """How many products that are not 0 a sum has at most, of the coarse parts or of the rest."""
+    return int(max(entries(part, 1).max(initial=0) for part in (left.coarse, left.rest)))
 
 
 def _dense(matrix: Matrix) -> np.ndarray:
