@@ -4,7 +4,8 @@
 SciPy makes several matrices on the way to such numbers, which takes longer than the products of small networks. Here
 they are read off what a sparse matrix, of rows or of columns, stores.
 
-Soundness: entries that are stored in parts count one by one, so that no number here is smaller than for their sums.
+Soundness: entries that are stored in parts count one by one, so that neither numbers of entries nor sums of sizes are
+smaller than for what the parts add up to. The largest size is that of a part: it is asked of matrices without such.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def size_sums(matrix: np.ndarray | csr_array, axis: int) -> np.ndarray:
 
 
 def largest(matrix: np.ndarray | csr_array, axis: int) -> np.ndarray:
-    """The largest sizes along an axis, 0 where nothing stands.
+    """The largest sizes along an axis of what is stored, 0 where nothing stands.
 
     >>> largest(np.array([[1.0, 0.0], [-2.0, 3.0]]), 0).tolist()
     [2.0, 3.0]

@@ -46,7 +46,7 @@ PI = decimal.Decimal(
 
 
 def mills(x: Array) -> Array:
-    """R(x) = Φ(−x)/φ(x) for x ≥ −1/2.
+    """R(x) = Φ(−x)/φ(x) for numbers x ≥ −1/2 in a row.
 
     Guarantee: relative error at most `rounding.MILLS`.
     Source: docs/proofs/profile.md, "Mills' ratio".
@@ -66,7 +66,7 @@ def mills(x: Array) -> Array:
 
 
 def gap(x: Array, h: Array) -> Array:
-    """(R(x − h) − R(x + h))/2h for x ≥ 0 and 0 ≤ h ≤ max(2, x)/10.
+    """(R(x − h) − R(x + h))/2h for numbers x ≥ 0 in a row, each with its 0 ≤ h ≤ max(2, x)/10.
 
     Guarantee: relative error at most `rounding.GAP`.
     Source: docs/proofs/profile.md, "Differences".
