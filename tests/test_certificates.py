@@ -137,6 +137,8 @@ def test_stored_weights_stay_what_they_were_read_from() -> None:
     held = replace(stored, values=values, labels=labels)
     values[0], labels[0] = "1/7", "other"
     assert held.gossip_weights("x").hash == WEIGHTS.hash
+    with pytest.raises(ValueError, match="read-only"):
+        held.gossip_weights("x").matrix.data[0] = 0.25
     assert replace(held, values=values).gossip_weights("x").hash != WEIGHTS.hash
 
 

@@ -156,6 +156,8 @@ class StoredWeights:
                 f"gossip weights must have rows, or columns, that sum to 1; row {self.labels[uneven[0]]!r} sums to "
                 f"{uneven[1]:.12g}"
             )
+        for part in (matrix.data, matrix.indices, matrix.indptr):
+            part.flags.writeable = False
         return GossipWeights(
             matrix=matrix,
             labels=self.labels,
