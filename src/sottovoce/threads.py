@@ -39,9 +39,10 @@ def one_blas_thread() -> Iterator[None]:
     Speed, and bits that are the same everywhere, alone: what is guaranteed of a number holds for any number of threads.
     """
     with _lock:
-        _inside.append([each.get_num_threads() for each in _libraries()])
+        before = [each.get_num_threads() for each in _libraries()]
         for each in _libraries():
             each.set_num_threads(1)
+        _inside.append(before)
     try:
         yield
     finally:
