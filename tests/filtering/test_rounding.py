@@ -12,7 +12,7 @@ import pytest
 from flint import acb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import fft
+from scipy import fft, sparse
 from tests.sensitivities.test_rounding import barely_indefinite
 
 from sottovoce.filtering import rounding
@@ -23,6 +23,8 @@ from sottovoce.filtering.rounding import (
     product_error,
     row_errors,
     spectral_norm,
+    spread,
+    terms,
     top_eigenvalue,
     transform_error,
     transform_units,
@@ -77,6 +79,19 @@ def test_what_is_not_finite_has_no_ends() -> None:
 
 def test_nothing_has_no_norm() -> None:
     assert spectral_norm(np.zeros((3, 0))) == spectral_norm(np.zeros((0, 3))) == 0
+
+
+def test_terms_are_what_the_fullest_row_holds_and_the_spread_is_above_the_norm() -> None:
+    dense = np.zeros((3, 50))
+    dense[0, 7], dense[1, 5:42] = -2.0, -1.0
+    stored = sparse.csr_array(np.where(dense, dense, 1.0))
+    stored.data[stored.data > 0] = 0.0
+    for matrix in (dense, sparse.csr_array(dense), stored):
+        assert terms(matrix) == 37
+        assert terms(matrix.T) == 2
+        assert spread(matrix) == pytest.approx((37 * 3) ** 0.5, rel=1e-12)
+    assert np.linalg.norm(dense, 2) <= (37 * 3) ** 0.5
+    assert terms(np.zeros((0, 3))) == terms(np.zeros((3, 0))) == terms(np.zeros((3, 3))) == 0
 
 
 @pytest.mark.parametrize("short", [0.0, 1e-15, 1e-6])
