@@ -116,6 +116,9 @@ def _answer(scenario: Scenario, effort: Effort, progress: Callable[[int, int], N
     indices = target_indices(protocol, view, observation.known, scenario.targets)
     if protocol.updates is not None:
         return training_view_sensitivity(scenario, effort, progress)
+    if cap == 0:
+        # The first round of a target comes after the last one.
+        return _closed_form(scenario, indices, 0.0, "unreached")
     by_program = partial(
         program_sensitivity, scenario, indices, engine=engine, tolerance=tolerance, progress=progress
     )
@@ -238,7 +241,7 @@ def _closed_form(scenario: Scenario, indices: np.ndarray, squared: float, method
     """The same Δ² for every target, known without computing.
 
     Guarantee: exact, for the callers' reasons: with every message seen M = I, so that any pattern of the most
-    rounds attains `squared`; where nothing is seen M = 0.
+    rounds attains `squared`; where nothing is seen M = 0, and where no round takes part there is no stream but 0.
     """
     stream = partial(earliest_pattern, scenario.participation, scenario.protocol.rounds)
     return Sensitivities(

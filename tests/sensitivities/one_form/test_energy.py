@@ -6,7 +6,7 @@ import pytest
 from tests.interpreter import exact_view
 from tests.scenes import EVERY_PROTOCOL
 
-from sottovoce import account, sensitivity
+from sottovoce import account, certify, sensitivity, verify
 from sottovoce.graphs import metropolis_weights
 from sottovoce.participation import Participation
 from sottovoce.protocols import Protocol, gossip
@@ -60,3 +60,24 @@ def test_many_patterns_share_one_bound() -> None:
     found = solve_energy(form, Participation.at_most(9))
     assert found.bound == pytest.approx(30)
     assert 9 - 1e-9 <= found.attained <= 30
+
+
+def test_a_pattern_without_rounds_has_no_energy() -> None:
+    found = solve_energy(np.ones((1, 1)), Participation.every(4, offset=2))
+    assert (found.attained, found.bound) == (0, 0)
+    assert (found.witness == 0).all()
+
+
+@EVERY_PROTOCOL
+def test_who_takes_part_after_the_last_round_tells_nothing_and_that_is_proved(protocol: Protocol) -> None:
+    view, late = View.secure_sum(0), Participation.every(protocol.rounds + 3, offset=protocol.rounds + 2)
+    last = protocol.n - 1
+    for kind in ("energy", "vector", "scalar"):
+        found = sensitivity(protocol, view, contribution=kind, participation=late)
+        assert (found.squared_lower == 0).all()
+        assert (found.squared_upper == 0).all()
+        assert set(found.method) == {"unreached"}
+        certificate = certify(protocol, view, last, contribution=kind, participation=late)
+        assert certificate.squared_upper == 0
+        for arithmetic in ("float", "balls"):
+            assert verify(certificate, protocol.weights, arithmetic=arithmetic).squared.upper == 0

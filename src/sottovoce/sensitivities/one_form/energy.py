@@ -48,6 +48,9 @@ def solve_energy(form: np.ndarray, participation: Participation) -> FormSolution
         patterns = [np.flatnonzero(earliest_pattern(participation, rounds))]
     witness, attained, bound = np.zeros(rounds), 0.0, 0.0
     for pattern in patterns:
+        # Whose first round comes after the last one contributes nothing.
+        if not pattern.size:
+            continue
         part = form[np.ix_(pattern, pattern)]
         direction = np.linalg.eigh(part)[1][:, -1]
         stream = np.zeros(rounds)

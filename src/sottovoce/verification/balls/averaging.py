@@ -181,7 +181,8 @@ def _guaranteed(certificate: Certificate, participation: Participation, y: Seque
     Guarantee: exact.
     """
     if certificate.contribution == "energy":
-        return max(y[int(t)] for t in taking_part(participation, certificate.rounds))
+        taking = taking_part(participation, certificate.rounds)
+        return max((y[int(t)] for t in taking), default=Fraction(0))
     return largest_sum(participation, y)
 
 
