@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sottovoce import View, gossip, graphs, sensitivity
+from sottovoce import View, gossip, graphs, sensitivity, threads
 from sottovoce.threads import PINNED, one_blas_thread, pinned_environment
 
 
@@ -29,6 +29,34 @@ def test_it_is_one_thread_meanwhile_and_as_before_afterwards() -> None:
         with pytest.raises(KeyboardInterrupt), one_blas_thread():
             raise KeyboardInterrupt
         assert blas_threads() == before
+
+
+class _Library:
+    """A BLAS that runs on four threads, or refuses to run on fewer."""
+
+    def __init__(self, *, refuses: bool) -> None:
+        self.threads, self.refuses = 4, refuses
+
+    def get_num_threads(self) -> int:
+        return self.threads
+
+    def set_num_threads(self, threads: int) -> None:
+        if self.refuses and threads < self.threads:
+            raise OSError("no fewer threads")
+        self.threads = threads
+
+
+def test_a_library_that_refuses_leaves_the_others_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries = [_Library(refuses=False), _Library(refuses=True)]
+    monkeypatch.setattr(threads, "_libraries", lambda: libraries)
+    for _ in range(2):
+        with pytest.raises(OSError, match="no fewer"), one_blas_thread():
+            pass
+        assert [each.threads for each in libraries] == [4, 4]
+    libraries.pop()
+    with one_blas_thread():
+        assert libraries[0].threads == 1
+    assert libraries[0].threads == 4
 
 
 def test_of_several_threads_the_last_one_out_gives_the_limit_back() -> None:

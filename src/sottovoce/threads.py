@@ -40,8 +40,11 @@ def one_blas_thread() -> Iterator[None]:
     """
     with _lock:
         before = [each.get_num_threads() for each in _libraries()]
-        for each in _libraries():
-            each.set_num_threads(1)
+        with contextlib.ExitStack() as undone:
+            for each, threads in zip(_libraries(), before, strict=True):
+                undone.callback(each.set_num_threads, threads)
+                each.set_num_threads(1)
+            undone.pop_all()
         _inside.append(before)
     try:
         yield

@@ -23,6 +23,10 @@ def test_one_triangle_is_enough(size: int, lower: bool) -> None:
     assert np.array_equal(given[1], right)
 
 
+def test_no_unknowns_are_solved_for() -> None:
+    assert positive_solution(np.zeros((0, 0)), np.zeros(0)).shape == (0,)
+
+
 @pytest.mark.parametrize("matrix", [[[0.0]], [[-1.0]], [[1.0, 2.0], [2.0, 1.0]]])
 def test_a_matrix_that_is_not_positive_definite_is_refused(matrix: list[list[float]]) -> None:
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):

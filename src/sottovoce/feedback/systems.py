@@ -26,6 +26,8 @@ def positive_solution(matrix: np.ndarray, right: np.ndarray, *, lower: bool = Fa
     >>> positive_solution(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 3.0])).round(9).tolist()
     [1.0, 1.0]
     """
+    if not matrix.size:
+        return np.zeros(0)
     if len(matrix) == 1 and matrix[0, 0] > 0:
         return np.asarray(right / matrix[0])
     _, solution, failed = lapack.dposv(matrix, right, lower=lower)
