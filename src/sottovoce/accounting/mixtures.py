@@ -82,9 +82,9 @@ def mixed_delta(mus: ArrayLike, probabilities: ArrayLike, epsilon: float) -> flo
 def mixed_epsilon(mus: ArrayLike, probabilities: ArrayLike, delta: float) -> float | Array:
     """The ε at which Σ_k p_k δ(ε; μ_k) falls to δ; `mus` may have rows before its last axis.
 
-    **Guarantee:** an upper bound of the smallest ε, if the probabilities are upper bounds: `mixed_delta` of the same
-    arrays at the ε that is returned is at most δ. It is within 1e-9 of the root, or within 1e-12 of itself where that
-    is more; infinite where some μ is.
+    **Guarantee:** an upper bound of the smallest ε, if the probabilities are upper bounds: Σ_k p_k δ(ε; μ_k) is at
+    most δ there. It is within 1e-9 of the root, or within 1e-12 of itself where that is more; infinite where some μ
+    is, unless even ε = 0 is enough.
 
     **Source:** as for `mixed_delta`, solved between two ends by secants (Dowell & Jarratt 1971).
 
