@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
+import pickle
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -140,6 +142,42 @@ def test_stored_weights_stay_what_they_were_read_from() -> None:
     with pytest.raises(ValueError, match="read-only"):
         held.gossip_weights("x").matrix.data[0] = 0.25
     assert replace(held, values=values).gossip_weights("x").hash != WEIGHTS.hash
+    # Weights that were read under one rule are not said to be built by another.
+    assert [held.gossip_weights(rule).rule for rule in ("x", "y", "x")] == ["x", "y", "x"]
+
+
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+def test_nothing_that_a_certificate_keeps_can_be_changed_not_even_in_a_copy(part: str) -> None:
+    stored = StoredWeights.of(WEIGHTS)
+    stored.gossip_weights("x")
+    for held in (stored, copy.deepcopy(stored), pickle.loads(pickle.dumps(stored))):
+        kept = held.gossip_weights("x")
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(kept.matrix, part)[0] = 0
+        assert kept.quotients is not None
+        with pytest.raises(ValueError, match="read-only"):
+            kept.quotients.denominators[0] = 7
+        assert kept.hash == WEIGHTS.hash
+
+
+def test_arrays_that_were_given_may_change_afterwards() -> None:
+    stored = StoredWeights.of(matrix_weights(WEIGHTS.matrix))
+    given: dict[str, Any] = {
+        name: np.array(getattr(stored, name)) for name in ("indptr", "indices", "diagonal")
+    }
+    held = replace(stored, **given)
+    for array in given.values():
+        array[:] = 0
+    assert held.gossip_weights("x").hash == stored.gossip_weights("x").hash
+
+
+def test_a_schedule_that_grows_after_it_was_given_is_none() -> None:
+    further: list[StatedWeights] = []
+    certificate = _certificate(further=further)
+    assert certificate.damping is not None
+    further.append(StatedWeights(hash=WEIGHTS.hash, rule="x", matrix=StoredWeights.of(WEIGHTS)))
+    assert len(certificate.schedule) == 1
+    assert certificate.hash == _certificate().hash
 
 
 def test_programs_are_written_in_exact_rationals() -> None:

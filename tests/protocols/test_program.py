@@ -77,6 +77,7 @@ UNSENT = Program(
         (lambda: program(draws="u"), "draws of a program must be a tuple of its values; got 'u'"),
         (lambda: Draw("u", level=-1), "level of the draw 'u' must be at least 0; got -1"),
         (lambda: Draw("u", level=()), "level of the draw 'u' must be a number, or one a node; got none"),
+        (lambda: Draw("u", level=[[1], [2, 3]]), "each of the level of the draw 'u' must be a finite number"),  # type: ignore[arg-type]
         (lambda: Draw("u", level="a lot"), "level of the draw 'u' must be a finite number"),
         (
             lambda: Draw("u", level=float("nan")),

@@ -131,6 +131,10 @@ class StoredWeights:
         """The weights that were asked for, by their rule: a proof asks several times, and for their hash."""
         return {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy is made from: it reads its weights itself, since arrays that are copied can be changed."""
+        return {name: part for name, part in self.__dict__.items() if name != "_read"}
+
     def _gossip_weights(self, rule: str) -> GossipWeights:
         """The same, worked out."""
         n = len(self.labels)
@@ -328,6 +332,8 @@ class Certificate:
             raise InputError(f"rounds must be a whole number from 1 to {MOST_ROUNDS}; got {self.rounds!r}")
         if not self.programs or not all(isinstance(program, Program) for program in self.programs):
             raise InputError(f"program must be a Program, or a tuple of them; got {str(self.program)[:60]}")
+        # Out of reach of later changes, as what follows from the protocol is kept.
+        _freeze(self, further=tuple(self.further))
         encoder = tuple(plain_number(number, "each number of the encoder") for number in self.encoder)
         if not encoder or not Fraction(encoder[0]):
             raise InputError("encoder must begin with a number other than 0")

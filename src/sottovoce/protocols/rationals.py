@@ -72,7 +72,7 @@ def _is_long(number: int | Fraction | str) -> bool:
 
 def plain_numbers(value: object, name: str) -> PerNode:
     """`value` as one number for all nodes, or as a tuple of one a node."""
-    if isinstance(value, tuple | list | np.ndarray) and np.ndim(value) == 1:
+    if isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim == 1):
         if not len(value):
             raise InputError(
                 f"{name} must be a number, or one a node; got none (give one number for all nodes)"
