@@ -13,7 +13,10 @@ from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.rounding import (
     TINY,
     above,
+    barely_above,
+    barely_below,
     closely_above,
+    finely_above,
     gamma,
     gamma_above,
     roundings,
@@ -63,6 +66,28 @@ def test_a_speck_covers_what_thousands_of_roundings_do() -> None:
     exact = exact_gamma(9000)
     assert exact < Fraction(slightly_above(1.0)) - 1 < 2 * exact
     assert exact < 1 - Fraction(slightly_below(1.0)) < 2 * exact
+
+
+def test_a_million_roundings_and_a_thousand_million_are_covered() -> None:
+    few, many = exact_gamma(8_900_000), exact_gamma(9 * 10**9)
+    # One unit more for the product with the number that is raised.
+    assert few * (1 + 3 * UNIT) + 3 * UNIT < Fraction(barely_above(1.0)) - 1 < 2 * few
+    assert few * (1 + 3 * UNIT) + 3 * UNIT < 1 - Fraction(barely_below(1.0)) < 2 * few
+    assert many + 3 * UNIT < Fraction(finely_above(1.0)) - 1 < 2 * many
+
+
+@pytest.mark.parametrize("count", [1, 8_900_000, 8_900_001, 10**8, 8 * 10**12])
+def test_more_roundings_than_10_to_the_9th_hides_are_covered_too(count: int) -> None:
+    exact = exact_gamma(count)
+    found = Fraction(barely_above(1.0, count)) - 1
+    assert exact + 3 * UNIT < found
+    assert found < max(Fraction(11, 10**10), Fraction(1002, 1000) * exact)
+
+
+def test_a_norm_of_very_many_numbers_is_above_the_true_one() -> None:
+    # Each addition of u to 1 is lost: all that is lost is what the count is for.
+    count, lost = 10**9, 10**9 * UNIT
+    assert Fraction(barely_above(1.0)) < 1 + lost < Fraction(barely_above(1.0, count))
 
 
 def test_norms_whose_squares_underflow_are_covered() -> None:

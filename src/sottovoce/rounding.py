@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "FINE_ROOM",
     "GAMMA",
     "ROOM",
     "TINY",
     "above",
+    "barely_above",
+    "barely_below",
     "closely_above",
+    "finely_above",
     "gamma",
     "gamma_above",
     "roundings",
@@ -37,6 +41,10 @@ GAMMA = 1.001 * UNIT_ROUNDOFF
 ROOM, CLOSE_ROOM = 1.01, 1.001
 # Needed by numbers that few roundings have made: more than 9000 of them do.
 SPECK = 1e-12
+# Needed by norms and sums of a few million numbers, and of a few thousand million.
+BARE_ROOM, FINE_ROOM = 1e-9, 1e-6
+# γ_k is below `BARE_ROOM` for so many roundings.
+FEW_MILLION = 8_900_000
 # Needed by proofs that norms enter: squares of numbers below 1e-154 underflow, so that norms are known up to this
 # much, and so is a product of two.
 TINY = 1e-150
@@ -90,6 +98,44 @@ def closely_above(bound: Size) -> Size:
     1.001
     """
     return CLOSE_ROOM * bound
+
+
+def finely_above(bound: Size) -> Size:
+    """The same with 10⁻⁶ of it: for sums of all rounds, lags or rows whose terms are norms themselves.
+
+    Guarantee: at least the true bound, for up to 9·10⁹ roundings one after the other.
+    Source: docs/proofs/units.md.
+
+    >>> finely_above(1.0) > 1 + gamma(8 * 10**9)
+    True
+    """
+    return bound * (1 + FINE_ROOM)
+
+
+def barely_above(bound: Size, count: int = FEW_MILLION) -> Size:
+    """A bound that `count` roundings have made one after the other, such as a norm of so many numbers: 10⁻⁹ more.
+
+    Where γ of the count is more than 10⁻⁹ it is taken instead.
+
+    Guarantee: at least the true bound, for `count` up to 8·10¹², and for 8.9·10⁶ roundings whatever it says.
+    Source: docs/proofs/units.md.
+
+    >>> barely_above(1.0) == 1 + 1e-9 < barely_above(1.0, 10**8)
+    True
+    """
+    return bound * (1 + max(BARE_ROOM, GAMMA * count))
+
+
+def barely_below(bound: Size) -> Size:
+    """The same with 10⁻⁹ less.
+
+    Guarantee: at most the true bound, for up to 8.9·10⁶ roundings one after the other.
+    Source: docs/proofs/units.md.
+
+    >>> barely_below(1.0) == 1 - 1e-9
+    True
+    """
+    return bound * (1 - BARE_ROOM)
 
 
 def slightly_above(value: Size) -> Size:

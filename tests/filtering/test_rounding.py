@@ -17,6 +17,9 @@ from tests.sensitivities.test_rounding import barely_indefinite
 
 from sottovoce.filtering import rounding
 from sottovoce.filtering.rounding import (
+    built_up,
+    chebyshev_factor,
+    chebyshev_points,
     eigenvalue_ends,
     is_above,
     norm_above,
@@ -135,7 +138,11 @@ def shares_of_transforms(points: int, units: bool) -> list[float]:
 
 @pytest.mark.parametrize("units", [False, True])
 def test_transforms_are_within_their_error_and_it_is_not_a_thousand_times_too_large(units: bool) -> None:
-    shares = [share for points in (8, 60, 77, 128) for share in shares_of_transforms(points, units)]
+    shares = [
+        share
+        for points in (2, 3, 8, 11, 12, 33, 60, 77, 128)
+        for share in shares_of_transforms(points, units)
+    ]
     assert max(shares) <= 1
     assert max(shares) >= 1e-3
 
@@ -242,6 +249,54 @@ def test_rows_that_are_carried_on_are_within_what_is_allowed_and_need_some_of_it
         assert allowed[0] == 0
     assert max(shares) <= 1
     assert max(shares) > 1 / 10
+
+
+def chebyshev(degree: int, x: Fraction) -> Fraction:
+    """T_d(x), the polynomial that is largest in the interval for what it is on its points."""
+    before, value = Fraction(1), x
+    for _ in range(degree - 1):
+        before, value = value, 2 * x * value - before
+    return value
+
+
+def lost_between_points(degree: int, low: float, high: float) -> Fraction:
+    """By how much T_d of an interval, at most 1 there, is below 1 on points as floats have them."""
+    middle, half = (Fraction(low) + Fraction(high)) / 2, (Fraction(high) - Fraction(low)) / 2
+    points = chebyshev_points(degree, low, high).tolist()
+    return 1 / max(abs(chebyshev(degree, (Fraction(x) - middle) / half)) for x in points)
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e-6, 1e-9, 1e-11])
+def test_polynomials_are_no_larger_than_their_points_say_and_points_next_to_each_other_need_room(
+    apart: float,
+) -> None:
+    rng, needed = np.random.default_rng(3), []
+    for _ in range(200):
+        degree, low = int(rng.integers(1, 5)), float(rng.uniform(-1, 1))
+        high = low + apart * float(rng.uniform(0.5, 2))
+        lost, factor = lost_between_points(degree, low, high), chebyshev_factor(degree, low, high)
+        assert lost <= Fraction(factor) <= 2 * lost
+        needed.append(float((lost**2 - 2) / 2) / 2 / (factor / np.sqrt(2) - 1))
+    # Without any room some points would say too little, where the interval is short by much.
+    assert max(needed) > 0
+    assert apart > 1e-9 or max(needed) > 1 / 100
+
+
+def test_points_that_floats_cannot_tell_apart_say_nothing() -> None:
+    assert chebyshev_factor(3, 1.0, 1.0) == np.inf
+    assert chebyshev_factor(3, 1.0, 1 + 1e-15) == np.inf
+    assert chebyshev_factor(10**8, -1.0, 1.0) == np.inf
+
+
+def test_what_loops_build_up_is_covered_where_the_filter_is_off_by_all_that_is_let_through() -> None:
+    # The proof at its worst: e and g of `gain_distortion` are at its limit, and gains are kept early.
+    limit, most = Fraction(1, 100) / (Fraction(101, 100) ** 2), Fraction(0)
+    for k in range(101):
+        e = 2 * limit * k / 100
+        g = limit - e / 2
+        most = max(most, (1 + e) / ((1 - e) * (1 - e - g * g - Fraction(35, 1000))))
+    assert most < Fraction(built_up(1.0)) ** 2 < Fraction(11, 10) * most
+    assert built_up(9.0, 2) == 2 * built_up(9.0)
 
 
 def test_nothing_indefinite_is_proved_to_be_above_0_and_a_hundredth_of_the_room_is_too_little(

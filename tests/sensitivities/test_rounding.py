@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 import pytest
-from scipy import fft
 
 from sottovoce.filtering import ClosedLoop, FilteredResponse, Step, hidden_system, whitened_response
 from sottovoce.graphs import metropolis_weights
@@ -40,7 +39,6 @@ from sottovoce.sensitivities.rounding import (
     summed,
     summed_again,
     tap_errors,
-    transform_error,
     value_error,
     whitened_above,
     whitened_below,
@@ -207,23 +205,6 @@ def test_lags_and_powers_of_a_loop_are_within_what_is_allowed(size: int) -> None
         powers_off.append(mpmath.norm(exact(power) - exact(closed.loop) ** 5, 2) / off)
     check(taps_off)
     check(powers_off)
-
-
-def test_transforms_are_within_what_is_allowed() -> None:
-    rng = np.random.default_rng(5)
-    shares = []
-    for points in (2, 3, 4, 5, 6, 7, 11, 12, 33):
-        for _ in range(10):
-            given = rng.uniform(-1, 1, points)
-            turn = [mpmath.expjpi(mpmath.mpf(-2 * k) / points) for k in range(points)]
-            found = fft.fft(given)
-            true = [
-                mpmath.fsum(given[t] * turn[k * t % points] for t in range(points)) for k in range(points)
-            ]
-            size = mpmath.sqrt(mpmath.fsum(abs(each) ** 2 for each in true))
-            off = mpmath.sqrt(mpmath.fsum(abs(mpmath.mpc(found[k]) - true[k]) ** 2 for k in range(points)))
-            shares.append(off / size / transform_error(points))
-    check(shares)
 
 
 @pytest.mark.parametrize("graph", ["path:n=3", "ring:n=3"])

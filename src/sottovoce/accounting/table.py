@@ -20,6 +20,7 @@ from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, 
 from sottovoce.interval import Interval, as_given, both_ends, rounded_up
 from sottovoce.markup import MOST_ROWS, shown
 from sottovoce.protocols import missing_noise
+from sottovoce.rounding import barely_below
 from sottovoce.scenarios import RELATIONS, Answer
 from sottovoce.views import ASSUMPTIONS, View, rests_on
 
@@ -291,7 +292,7 @@ class AccountTable(Answer):
             )
         self._refuse_bare()
         # Rounding may put ε of a pair that all but equals the worst above the worst's.
-        near = np.unique(self.squared_upper[self.squared_upper >= largest * (1 - 1e-9)])
+        near = np.unique(self.squared_upper[self.squared_upper >= barely_below(largest)])
         allowed = gaussian.mu(target_epsilon, target_delta)
         noise = RELATIONS[self.relation] * math.sqrt(largest) / allowed
         if math.isinf(noise):

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.filtering.rounding import FACTOR_ROOM, is_above
+from sottovoce.filtering.rounding import is_above
 from sottovoce.filtering.slabs import from_either_side
-from sottovoce.rounding import TINY, above, gamma, gamma_above, twice_above
+from sottovoce.rounding import TINY, above, barely_above, gamma, gamma_above, twice_above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,17 +121,17 @@ def _grown(
             one, read = known[id(stage)]
             apart = above(float(np.linalg.norm(each.gain - one.gain))) * read / share
             if apart <= limit:
-                factor *= FACTOR_ROOM * (math.sqrt(1 + limit) + apart) ** 2
+                factor *= barely_above((math.sqrt(1 + limit) + apart) ** 2)
                 continue
         following, off = _followed(each, U, share, contributed=contributed)
         near = id(stage) in last and _is_near(each.gain, last[id(stage)])
         last[id(stage)] = each.gain
         if near and is_above((1 + limit) * U - following, off + gamma(8) * (_size(following) + _size(U))):
             known[id(stage)] = each, _reading(each, U, contributed=contributed)
-            factor *= FACTOR_ROOM * (1 + limit)
+            factor *= barely_above(1 + limit)
             continue
         following.flat[:: size + 1] += off
-        U, factor = FACTOR_ROOM * factor * following, 1.0
+        U, factor = barely_above(factor) * following, 1.0
         known.clear()
         diagonal, norm = np.diagonal(U).copy(), above(float(np.abs(U).sum(axis=1).max(initial=0.0)))
     largest = above(float(np.maximum(largest, factor * norm)))

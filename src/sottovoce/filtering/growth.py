@@ -9,7 +9,7 @@ A(λ) over the spectrum of W; a polynomial of degree d lies below its largest va
 These bounds multiply what a Krylov space cuts (`reduction.Cut`), so that they are soundness. Open loop is enough
 there: the cut is small already, and no filter is known when it is chosen.
 
-Source: Ehlich & Zeller, Math. Z. 86 (1964); docs/mathematics.md, section 6.
+Source: Ehlich & Zeller, Math. Z. 86 (1964); docs/mathematics.md, section 6; docs/proofs/growth.md.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 
 from sottovoce.filtering.backward import BackwardRound, backward
 from sottovoce.filtering.lines import entries, size_sums
-from sottovoce.filtering.rounding import eigenvalue_ends, terms
+from sottovoce.filtering.rounding import chebyshev_factor, chebyshev_points, eigenvalue_ends, terms
 from sottovoce.protocols import Combine
-from sottovoce.rounding import gamma, roundings
+from sottovoce.rounding import barely_above, gamma, roundings
 
 if TYPE_CHECKING:
-    from sottovoce.protocols import Protocol
+    from sottovoce.protocols import Program, Protocol
 
 __all__ = ["growth"]
 
@@ -45,7 +45,7 @@ def growth(protocol: Protocol, *, part: bool = False) -> tuple[float, float]:
     no larger norms, but are no polynomials in W.
 
     Guarantee: upper bounds of Σ_k ‖A_s^k G‖ over k < T, G injecting the draws or the contributions of a round.
-    Source: Ehlich & Zeller, Math. Z. 86 (1964), for the points; the module for the rest.
+    Source: Ehlich & Zeller, Math. Z. 86 (1964), for the points; docs/proofs/growth.md.
 
     >>> from sottovoce import gossip, graphs
     >>> [round(x, 6) for x in growth(gossip(graphs.metropolis_weights("ring:n=9"), rounds=5))]
@@ -57,7 +57,8 @@ def growth(protocol: Protocol, *, part: bool = False) -> tuple[float, float]:
     if sizes.sum() > MODEST * protocol.rounds and not (part or others) and _is_polynomial(first):
         sizes = np.minimum(sizes, _by_spectrum(first, protocol.rounds))
     drawn, given = 1.0 + sizes.sum(axis=0)
-    return float(drawn) * (1 + 1e-9), float(given) * (1 + 1e-9)
+    count = protocol.rounds * max(_roundings(each.program) for each in rounds)
+    return barely_above(float(drawn), count), barely_above(float(given), count)
 
 
 def _by_norms(rounds: tuple[BackwardRound, ...], count: int) -> np.ndarray:
@@ -66,8 +67,8 @@ def _by_norms(rounds: tuple[BackwardRound, ...], count: int) -> np.ndarray:
     A q × q matrix of norms is multiplied in the place of A, from every round of a schedule on as the first, and the
     largest counts. Where W is not symmetric ‖·‖₁ and ‖·‖_∞ are taken, and the smaller of both.
 
-    Guarantee: upper bounds; the rounding of sums and products of numbers that are not negative is in `growth`'s
-    1e-9.
+    Guarantee: upper bounds but for the rounding of sums and products of numbers that are not negative, which `growth`
+    counts.
     """
     q, n = len(rounds[0].program.keeps), rounds[0].weights.n
     found = []
@@ -90,19 +91,27 @@ def _by_norms(rounds: tuple[BackwardRound, ...], count: int) -> np.ndarray:
     return np.asarray(np.min(found, axis=0))
 
 
+def _roundings(program: Program) -> int:
+    """How many roundings a round of `_by_norms` puts on a path: its instructions, a product of q terms and a sum.
+
+    Guarantee: an upper bound, coefficients as floats and norms of draws included.
+    """
+    terms = (len(step.terms) if isinstance(step, Combine) else 0 for step in program.instructions)
+    return sum(2 + count for count in terms) + len(program.keeps) + 16
+
+
 def _by_spectrum(only: BackwardRound, count: int) -> np.ndarray:
     """The same bounds from the powers of A(λ) on Chebyshev points of an interval that holds the spectrum of W.
 
     What rounding does to a power is carried on by powers, too: p_k ≤ p̂_k + γ Σ_j p_{k−1−j} p̂_j, p̂_k as computed.
 
     Guarantee: upper bounds if the spectrum of W is in the interval.
+    Source: docs/proofs/growth.md.
     """
     low, high = _spectral_interval(only)
     degree = max(1, len(only.program.exchanges) * count)
-    angles = np.pi * (2 * np.arange(2 * degree) + 1) / (4 * degree)
-    points = (low + high) / 2 + (high - low) / 2 * np.cos(angles)
     q = len(only.program.keeps)
-    whole = only.symbols(points, 2)
+    whole = only.symbols(chebyshev_points(degree, low, high), 2)
     loop = whole[:, :, :q]
     block = np.concatenate([np.broadcast_to(np.eye(q), loop.shape), whole[:, :, q:]], axis=2)
     widths = [(0, q), (q, block.shape[2] - 1), (block.shape[2] - 1, block.shape[2])]
@@ -117,7 +126,7 @@ def _by_spectrum(only: BackwardRound, count: int) -> np.ndarray:
     for k in range(1, count):
         # p_k = p̂_k + γ Σ_j p_{k−1−j} p̂_j
         found[k] += unit * (found[:k, 0][::-1] @ found[:k])
-    sizes = np.sqrt(2) * (1 + 1e-6) * found[:, 1:]
+    sizes = chebyshev_factor(degree, low, high) * found[:, 1:]
     return np.asarray(np.where(np.isfinite(sizes), sizes, np.inf)[: max(0, count - 1)])
 
 

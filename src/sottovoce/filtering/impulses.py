@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
-from sottovoce.filtering.rounding import row_errors
+from sottovoce.filtering.rounding import built_up, row_errors
 from sottovoce.rounding import above, gamma
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def late_rows(response: FilteredResponse, start: int) -> LateRows:
     """
     gains, lags, closed = response.gains, response.rounds - 1 - start, response.settled_loop
     step = closed.step_error
-    growth = above(1.05) * gains.covariance_norm**0.5
+    growth = built_up(gains.covariance_norm, above(1.0))
     steady = _followed(closed.loop, gains.whitener[start], lags)
     same = np.array_equal(gains.last_whitener, gains.whitener[start])
     last = steady if same else _followed(closed.loop, gains.last_whitener, lags)

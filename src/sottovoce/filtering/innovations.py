@@ -40,7 +40,7 @@ from sottovoce.filtering.reached_states import reached_by_noise
 from sottovoce.filtering.rounding import UNDERFLOWN, fine_gamma, is_above, spread
 from sottovoce.filtering.slabs import times_columns
 from sottovoce.filtering.windows import Floor, noise_of_rounds
-from sottovoce.rounding import above, closely_above
+from sottovoce.rounding import above, barely_above, closely_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -326,7 +326,7 @@ def _followed_over(run: Sequence[_Round], stages: Sequence[Stage], period: int) 
     # What contributions and unit disturbances make of the state; a factor f lets in at most ‖f‖ of the latter.
     followed = [np.zeros((size, size)) for _ in range(2)]
     factors = [each.factor for each in stages if each.factor is not None]
-    let_in = max((float(np.linalg.norm(each)) for each in factors), default=None)
+    let_in = max((barely_above(float(np.linalg.norm(each)), each.size) for each in factors), default=None)
     # What states may hold before each of the last rounds, this one included.
     states: deque[list[np.ndarray]] = deque(maxlen=period)
     steps: list[FilterStep] = []
@@ -357,7 +357,7 @@ def _step(each: _Round, followed: list[np.ndarray], let_in: float | None) -> Fil
     diagonals = np.array([np.diagonal(column) for column in columns]).T
     held = np.sqrt(np.maximum(diagonals, 0.0)) * (1 + fine_gamma(4))
     if let_in is not None:
-        held[:, 1] *= let_in * (1 + 1e-9)
+        held[:, 1] *= let_in
     return each.step(held, reach)
 
 

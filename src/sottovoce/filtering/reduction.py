@@ -46,7 +46,7 @@ from sottovoce.krylov import (
     proved_power_error,
 )
 from sottovoce.protocols import GIVEN
-from sottovoce.rounding import closely_above
+from sottovoce.rounding import closely_above, finely_above
 
 if TYPE_CHECKING:
     from sottovoce.filtering.backward import Backward
@@ -202,7 +202,7 @@ def _echo(basis: KrylovBasis, rounds: int) -> float:
     if basis.residual.shape[0] == 0:
         return 0.0
     counted = proved_power_error(basis, 2 * rounds, power_sum(basis.projected, 0.0, 2 * rounds))
-    return (1 + 1e-6) * counted / rounds
+    return counted / rounds
 
 
 def _kind(maps: Backward, t: int, seen: SeenRound) -> tuple[int, int]:
@@ -291,8 +291,7 @@ def _stage(maps: Backward, t: int, basis: KrylovBasis, places: list[np.ndarray],
     transition = _columns(_columns(basis.projected, after).T, own)
     rows = _columns(rows, own)
     drawn, given = vectors[: each.drawn], vectors[each.drawn :].T
-    # With ‖Q₊‖ taken into it.
-    factor = (1 + 1e-6 if basis.following.shape[1] else 0.0) * _columns(basis.factor, after)
+    factor = _columns(basis.factor, after)
     noise = _noise(drawn, transition, rows)
     return Stage(transition=transition, rows=rows, noise=noise, given=given, factor=factor)
 
@@ -326,5 +325,5 @@ def _covariance(drawn: np.ndarray) -> Doubled:
     if drawn.size <= MOST_DOUBLED:
         return gram(drawn).nearest()
     found, units = gram_in_blocks(drawn)
-    lengths = np.sqrt(np.maximum(np.diagonal(found), 0.0)) * (1 + 1e-6)
+    lengths = finely_above(np.sqrt(np.maximum(np.diagonal(found), 0.0)))
     return Doubled(high=found, error=fine_gamma(units) * np.outer(lengths, lengths))

@@ -27,7 +27,7 @@ from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.gram import forms_of
 from sottovoce.filtering.kalman import Gains, as_products_are_fast, filter_gains
 from sottovoce.filtering.krylov_space import krylov_space
-from sottovoce.filtering.rounding import SECOND_ORDER, Step, power_sum, spread
+from sottovoce.filtering.rounding import SECOND_ORDER, Step, built_up, power_sum, spread
 from sottovoce.krylov import KrylovBasis, krylov_bases, power_error, proved_power_error
 from sottovoce.rounding import above, gamma, roundings
 from sottovoce.scenarios import ENGINES, Engine
@@ -249,7 +249,7 @@ class FilteredResponse:
         """
         if (start := self.alike_from) == self.rounds - 1:
             return self.recursion_error(self.rounds)
-        built = 1.05 * self.gains.covariance_norm**0.5
+        built = built_up(self.gains.covariance_norm)
         found = self.recursion_error(self.rounds, self.settled_loop.step_error)
         return float(found + above(self.shows) * built * self.recursion_error(start))
 

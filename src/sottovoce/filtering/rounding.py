@@ -19,7 +19,7 @@ from scipy.linalg import lapack
 
 from sottovoce.filtering.lines import entries, size_sums
 from sottovoce.interval import UNIT_ROUNDOFF
-from sottovoce.rounding import GAMMA, ROOM, TINY
+from sottovoce.rounding import FINE_ROOM, GAMMA, ROOM, TINY
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from sottovoce.filtering.impulses import Impulses
 
 __all__ = [
-    "FACTOR_ROOM",
     "FINE_GAMMA",
     "LEAST_EXPONENT",
     "SECOND_ORDER",
@@ -35,6 +34,9 @@ __all__ = [
     "SMALLEST",
     "UNDERFLOWN",
     "Step",
+    "built_up",
+    "chebyshev_factor",
+    "chebyshev_points",
     "eigenvalue_ends",
     "fine_gamma",
     "gram_error",
@@ -62,11 +64,11 @@ LEAST_EXPONENT, UNDERFLOWN = -400, 1e-290
 SMALLEST = 1e-100
 # Needed by forms in blocks (docs/proofs/blocks.md): beyond this V is not known to be as good as orthonormal.
 SKEWED = 1e-3
-# Needed by states of blocks (docs/proofs/blocks.md): room for the few roundings of a factor that is followed by itself.
-FACTOR_ROOM = 1 + 1e-9
 # Needed by distortions (docs/proofs/filter.md, "What a distortion is"), added to first order: what products of
 # them would add.
 SECOND_ORDER = 1.01
+# Needed by what loops build up (docs/proofs/gram.md, "How long states and rows are"): the root of what P may lack.
+BUILT = 1.05
 # Needed by norms of tiny matrices: what is added so that one below the least normal number is not rounded down.
 LEAST_NORMAL = 2.0**-1022
 # Speed alone: XᵀX is squared so often, and a norm is at most n^(2^−(SQUARES + 2)) times too large.
@@ -322,6 +324,56 @@ def _prime_factors(points: int) -> list[int]:
     if points != 1:
         raise ValueError(f"a transform has points without prime factors above 11; {points} is left over")
     return factors
+
+
+def built_up(covariance_norm: float, count: float = 1.0) -> float:
+    """1.05√p for each of `count` loops: p ≥ ‖P‖ of the last P as computed bounds how long B^k and Φ ⋯ Φ can be.
+
+    Noise of covariance I enters every state in every round, so that P has room for all that has become of it. With e
+    and g of `gain_distortion`, e/2 + g ≤ 0.0099, and gains that are kept where P moves by up to 0.035, P falls short by
+    a factor of (1 + e)/((1 − e)(1 − e − g² − 0.035)) at most, which is below 1.05².
+
+    Guarantee: upper bound wherever `gain_distortion` is finite and no more than 0.035 of the noise is `missing`.
+    Source: docs/proofs/gram.md, "How long states and rows are".
+
+    >>> built_up(4.0), built_up(4.0, 10)
+    (2.1, 21.0)
+    """
+    return BUILT * count * covariance_norm**0.5
+
+
+def chebyshev_points(degree: int, low: float, high: float) -> np.ndarray:
+    """2d Chebyshev points of an interval.
+
+    Guarantee: floats; what they miss is counted in `chebyshev_factor`.
+    Source: docs/proofs/growth.md.
+
+    >>> chebyshev_points(1, -1.0, 1.0).round(6).tolist()
+    [0.707107, -0.707107]
+    """
+    angles = np.pi * (2 * np.arange(2 * degree) + 1) / (4 * degree)
+    return np.asarray((low + high) / 2 + (high - low) / 2 * np.cos(angles))
+
+
+def chebyshev_factor(degree: int, low: float, high: float) -> float:
+    """By how much the largest size of a polynomial on `chebyshev_points` is below that on all of the interval.
+
+        1/cos(π/4 + x),   x = 10du + 24d²u·max(|low|, |high|)/half,   half = (high − low)/2
+
+    for points as floats have them, and the rounding of up to 4·10⁹ operations on their values, none of them negative.
+
+    Guarantee: upper bound for degrees up to d; infinite where x is above 0.1.
+    Source: docs/proofs/growth.md; Ehlich & Zeller, Math. Z. 86 (1964).
+
+    >>> round(chebyshev_factor(10, 0.0, 1.0), 6)
+    1.414215
+    """
+    half = (high - low) / 2
+    if not half > 0:
+        return math.inf
+    off = 10 * degree + 24 * degree * degree * max(abs(low), abs(high)) / half
+    moved = ROOM * UNIT_ROUNDOFF * off
+    return math.sqrt(2) * (1 + max(FINE_ROOM, 2.4 * moved)) if moved <= 0.1 else math.inf
 
 
 def row_errors(rows: np.ndarray, step: float) -> np.ndarray:

@@ -30,7 +30,7 @@ from sottovoce.filtering.rounding import fine_gamma
 from sottovoce.filtering.slabs import Slabs, columns_of, slabs_of
 from sottovoce.filtering.windows import windowed_noise
 from sottovoce.protocols import GIVEN, STATE
-from sottovoce.rounding import above
+from sottovoce.rounding import above, barely_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -184,7 +184,7 @@ class Stage:
 
         Guarantee: upper bounds.
         """
-        return np.asarray(np.sqrt((self.dense_both**2).sum(axis=1)) * (1 + 1e-9))
+        return np.asarray(barely_above(np.sqrt((self.dense_both**2).sum(axis=1)), self.size + 4))
 
     @property
     def inputs_given(self) -> np.ndarray:

@@ -32,7 +32,7 @@ from sottovoce.rates.results import RateEnds
 from sottovoce.rates.rounding import FLOATED, peak_error, series_error, sign_error
 from sottovoce.rates.sign_streams import sign_patterns
 from sottovoce.rates.stationary import LAGS, reaches, stationary_round, system_of, whitener_of
-from sottovoce.rounding import slightly_above
+from sottovoce.rounding import finely_above, slightly_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -292,7 +292,7 @@ def _lags(whitener: Whitener, targets: np.ndarray) -> tuple[np.ndarray, np.ndarr
     # A slip in the state is seen for as long as the loop remembers it.
     shift = system.slips * (shown + slipped * whitener.memory)
     left = size + system.slips * slipped * whitener.settling
-    return np.array(lags), (shift + whitener.memory * left) * (1 + 1e-6)
+    return np.array(lags), finely_above(shift + whitener.memory * left)
 
 
 def _encoded(lags: np.ndarray, shifts: np.ndarray, protocol: Protocol) -> tuple[np.ndarray, np.ndarray]:
@@ -363,7 +363,7 @@ def _peak(lags: np.ndarray, tolerance: float) -> _Peak:
     noise = peak_error(lags, points)
     noise += series_error(series, lags, float(power.max()) + noise, points)
     # sup|φ̂''| ≤ Σ k²·|2r_k|, with what the coefficients may be off by.
-    bend = (float((np.arange(count) ** 2 * sizes).sum()) + noise * count**2) * (1 + 1e-6)
+    bend = finely_above(float((np.arange(count) ** 2 * sizes).sum()) + noise * count**2)
     step = 2 * math.pi / points
     best = int(np.argmax(power))
     lower, frequency = float(power[best]), best * step

@@ -34,6 +34,7 @@ from scipy import linalg
 from sottovoce.errors import NotCertified
 from sottovoce.filtering import doublings, fine_gamma, float_row, power_sum, seen_view
 from sottovoce.protocols import GIVEN, STATE
+from sottovoce.rounding import barely_above, finely_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -228,8 +229,11 @@ def _matrix(rows: Iterable[tuple[Form, int]], columns: dict[int, int]) -> np.nda
 
 
 def _size(matrix: np.ndarray) -> float:
-    """The Frobenius norm of up to 2^22 numbers, from above: a bound of ‖X‖₂ and of ‖|X|‖₂."""
-    return float(np.linalg.norm(matrix)) * (1 + 1e-9)
+    """The Frobenius norm, from above: a bound of ‖X‖₂ and of ‖|X|‖₂.
+
+    Guarantee: upper bound, however many numbers there are.
+    """
+    return barely_above(float(np.linalg.norm(matrix)), matrix.size + 4)
 
 
 def _doubled(step: np.ndarray, seen: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -312,7 +316,7 @@ def _memory(system: System, K: np.ndarray, X: np.ndarray, settling: float) -> fl
         total += size
         lost += loop * size * settling
         rows = rows @ system.A - (rows @ K) @ system.C
-    return (total + lost + float(np.linalg.norm(rows)) * settling) * (1 + 1e-6)
+    return finely_above(total + lost + float(np.linalg.norm(rows)) * settling)
 
 
 def _unwhite(system: System, P: np.ndarray, K: np.ndarray, X: np.ndarray, memory: float) -> float:
@@ -337,7 +341,7 @@ def _unwhite(system: System, P: np.ndarray, K: np.ndarray, X: np.ndarray, memory
     in_drift = (
         slips * (a * a * p + b * b + k * k * _size(R) + 2 * gamma * k + p) + k * k * in_R + 2 * in_cross * k
     )
-    return (white + 2 * memory * gamma * x + memory * memory * (_size(drift) + in_drift)) * (1 + 1e-6)
+    return finely_above(white + 2 * memory * gamma * x + memory * memory * (_size(drift) + in_drift))
 
 
 def _unsettled() -> NotCertified:

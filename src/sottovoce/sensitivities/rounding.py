@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from sottovoce.filtering import fine_gamma, power_sum, spread
+from sottovoce.filtering import built_up, fine_gamma, power_sum, spread
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.rounding import GAMMA, ROOM, TINY
 
@@ -58,7 +58,6 @@ __all__ = [
     "summed",
     "summed_again",
     "tap_errors",
-    "transform_error",
     "value_error",
     "weight_error",
     "weights_before",
@@ -233,15 +232,6 @@ def length_above(states: np.ndarray, gram: np.ndarray) -> np.ndarray:
     return np.asarray((1 + 8 * GAMMA) * np.sqrt(np.maximum(forms, 0) + ROOM * room))
 
 
-def transform_error(points: int) -> float:
-    """How far a fast Fourier transform of this length is off, relative to its norm: 16u·log₂(points).
-
-    Guarantee: an upper bound for factors of the length up to 11, of ‖ŷ − y‖₂/‖y‖₂.
-    Source: docs/proofs/transforms.md; Higham, *Accuracy and Stability*, Theorem 24.2 for factors 2.
-    """
-    return 16 * GAMMA * math.log2(max(points, 2))
-
-
 def power_norms(closed: ClosedLoop, count: int) -> np.ndarray:
     """Upper bounds of ‖B^k‖ for k < count: the product of those of the powers of two that k is the sum of.
 
@@ -299,7 +289,7 @@ def inserted_error(
     plan: Insertion,
     *,
     shows: float,
-    built: float,
+    covariance_norm: float,
     counted: int,
     shown: np.ndarray,
 ) -> np.ndarray:
@@ -308,12 +298,12 @@ def inserted_error(
         2σ²(Sβ_e + ζ‖B^e‖‖B^w‖)² + 4σ²(Sβ_e)² + 4σ²n Sβ_e‖B^e‖β_w + 2σμ(n Sβ_w + ζS‖B^w‖),   μ² = `shown` + 4σ²β_e²
 
     β_k ≥ ‖B^k b‖, S ≥ Σ‖B^k‖, σ = `shows` is the most that a state of norm 1 can show, and ζ ≥ Σ_{s<c} of the norms
-    to which unit contributions of the first c rounds have been built up in round c, each at most 1.05·`built`‖b‖.
+    to which unit contributions of the first c rounds have been built up in round c, each at most `built_up` times ‖b‖.
 
     Guarantee: upper bounds, over all pairs of n = `counted` rounds or fewer, for M of the model as stored and M̃ put
     together from exact M⁰, but for entries of the
-    two blocks of M⁰ that are farther than w off the diagonal. `built`² is ‖P‖ of the settled filter, and `shown` at
-    least M⁰_tt for t ≥ c.
+    two blocks of M⁰ that are farther than w off the diagonal. `covariance_norm` is at least ‖P‖ of the settled filter,
+    and `shown` at least M⁰_tt for t ≥ c.
     Source: docs/proofs/insertion.md.
     """
     c, w, e = plan.start, plan.width, plan.rest
@@ -327,7 +317,7 @@ def inserted_error(
         return size + off, np.linalg.norm(power @ sources, axis=0) + off * lengths + TINY
 
     (rest, near), (width, far) = after(e), after(w)
-    early = 1.05 * min(c, counted) * built * lengths
+    early = built_up(covariance_norm, min(c, counted)) * lengths
     faded = total * near
     head = 2 * (faded + early * rest * width) ** 2
     middle = 4 * faded**2 + 4 * min(plan.inserted, counted) * faded * rest * far

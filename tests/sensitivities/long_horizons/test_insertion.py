@@ -108,7 +108,7 @@ def test_what_insertion_is_off_by_is_allowed_for_in_256_bits(graph: str, view: V
         long.columns(np.array([0])),
         plan,
         shows=long.shows,
-        built=long.gains.covariance_norm**0.5,
+        covariance_norm=long.gains.covariance_norm,
         counted=plan.rounds,
         shown=np.array([max(float(part[t, t]) for t in range(c, plan.short))]),
     )
@@ -130,7 +130,7 @@ def test_what_insertion_is_off_by_every_few_rounds_is_allowed_for_in_256_bits(
         long.columns(np.array([0])),
         plan.loosened,
         shows=long.shows,
-        built=long.gains.covariance_norm**0.5,
+        covariance_norm=long.gains.covariance_norm,
         counted=-(-rounds // period),
         shown=np.ones(1),
     )

@@ -289,7 +289,7 @@ def _errors(
         response.columns(forms.positions),
         loosened,
         shows=shows,
-        built=response.gains.covariance_norm**0.5,
+        covariance_norm=response.gains.covariance_norm,
         counted=int(min(problem.cap, plan.rounds)),
         shown=np.diagonal(forms.matrices, axis1=1, axis2=2)[:, plan.start :].max(axis=1)
         + moved

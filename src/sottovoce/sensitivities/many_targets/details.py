@@ -22,9 +22,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import fft
 
+from sottovoce.filtering import transform_error
 from sottovoce.rounding import TINY, above, gamma
 from sottovoce.sensitivities.many_targets.polynomials import DEGREE, polynomials, skew
-from sottovoce.sensitivities.rounding import norm, tap_errors, transform_error
+from sottovoce.sensitivities.rounding import norm, tap_errors
 
 if TYPE_CHECKING:
     from sottovoce.filtering import FilteredResponse

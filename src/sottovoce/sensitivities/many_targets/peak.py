@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import fft
 
-from sottovoce.filtering import EXPLICIT_ROUNDS, Step
+from sottovoce.filtering import EXPLICIT_ROUNDS, Step, transform_error
 from sottovoce.rounding import above, gamma
 from sottovoce.sensitivities.many_targets.lag_forms import lag_forms
 from sottovoce.sensitivities.rounding import (
@@ -29,7 +29,6 @@ from sottovoce.sensitivities.rounding import (
     norm,
     squared,
     tap_errors,
-    transform_error,
     weights_before,
 )
 
