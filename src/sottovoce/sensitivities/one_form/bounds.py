@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sottovoce.rounding import roundings
+from sottovoce.filtering import top_eigenvalue
+from sottovoce.rounding import gamma
 from sottovoce.sensitivities.rounding import summed
 
 __all__ = ["absolute_bound", "spectral_bound"]
@@ -30,13 +31,12 @@ def absolute_bound(forms: np.ndarray) -> np.ndarray:
 def spectral_bound(forms: np.ndarray) -> np.ndarray:
     """T·λ_max(M), the choice y_t = λ_max(M), for a stack of forms M.
 
-    Guarantee: an estimate of an upper bound for every dimension: LAPACK's error, a few units, is added but not
-    proved (`dual.proved_level` is).
-    Source: Section 3.4 of Koskela & Kulkarni.
+    Guarantee: upper bound for every dimension and every symmetric M as stored, λ_max by a Cholesky factor.
+    Source: Section 3.4 of Koskela & Kulkarni; docs/proofs/spectra.md for `top_eigenvalue`.
 
     >>> float(spectral_bound(np.array([[2.0, -1.0], [-1.0, 2.0]])).round(9))
     6.0
     """
     rounds = forms.shape[-1]
-    largest = np.linalg.eigvalsh(forms)[..., -1]
-    return np.asarray(rounds * largest * (1 + roundings(8 * rounds)))
+    largest = [max(0.0, top_eigenvalue(form)) for form in forms.reshape(-1, rounds, rounds)]
+    return np.asarray(rounds * np.reshape(largest, forms.shape[:-2]) * (1 + gamma(4)))
