@@ -107,6 +107,9 @@ def composed_growth(reach: float, steps: int) -> float:
 def gradient_steps(step_smoothness: float, losses: Losses | None, n: int) -> Slopes:
     """The slopes of n nodes that take gradient steps on losses of one kind (convex if None), and where they come from.
 
+    Guarantee: upper and lower ends as `update_slopes` has them, for every loss of the kind whose smoothness times the
+    step is at most `step_smoothness`.
+
     >>> slopes = gradient_steps(0.5, "smooth", 2)
     >>> str(slopes), slopes.losses
     ('[0.5, 1.5]', 'smooth')

@@ -133,12 +133,18 @@ class Parts:
 
     @cached_property
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row sums of |coarse|, and the largest size in each row of the rest."""
+        """Row sums of |coarse|, and the largest size in each row of the rest.
+
+        Guarantee: sums as floats have them, which `product` counts the rounding of; sizes are exact.
+        """
         return size_sums(self.coarse, 1), largest(self.rest, 1)
 
     @cached_property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Column sums of |whole|, and the largest size in each column of the rest."""
+        """Column sums of |whole|, and the largest size in each column of the rest.
+
+        Guarantee: that of `rows`.
+        """
         return size_sums(self.whole, 0), largest(self.rest, 0)
 
 
@@ -162,6 +168,9 @@ def sparse_rows(
 def bits(count: int) -> int:
     """β for sums of so many products: the largest with count·2^{2β} ≤ 2⁵³.
 
+    Guarantee: a sum of `count` products of whole numbers of at most 2^β each is exact in floats, in any order.
+    Source: docs/proofs/programs.md, "Products in doubled precision".
+
     >>> bits(1), bits(30)
     (26, 24)
     """
@@ -169,12 +178,19 @@ def bits(count: int) -> int:
 
 
 def from_left(matrix: Doubled, count: int) -> Parts:
-    """A left factor: row by row a unit, since a row of it meets all columns of the other."""
+    """A left factor: row by row a unit, since a row of it meets all columns of the other.
+
+    Guarantee: `coarse` and `rest` are exactly high and low together but for one rounding of `rest`, and entries of a
+    row of `coarse` are multiples of its unit, at most 2^β of it, β = `bits(count)`.
+    """
     return _parts(matrix, 1, count)
 
 
 def from_right(matrix: Doubled, count: int) -> Parts:
-    """A right factor: column by column a unit, since a column of it meets all rows of the other."""
+    """A right factor: column by column a unit, since a column of it meets all rows of the other.
+
+    Guarantee: that of `from_left`, with columns for rows.
+    """
     return _parts(matrix, 0, count)
 
 

@@ -82,6 +82,10 @@ def impulses_of(
 
     The rows (L_u⁻¹C)(A Φ_{u−1}) … (A Φ_s) of rounds u < c are carried backwards in s and serve every target, and so
     is what makes y_s of b, whose rows begin as those of I.
+
+    Guarantee: plain floats; F made of them is within `FilteredResponse.forms_error` of that of the filter, in norm, and
+    `gram_error` has what products of them add.
+    Source: docs/proofs/gram.md.
     """
     gains, m = response.gains, response.rows.shape[0]
     start, size = response.alike_from, response.size

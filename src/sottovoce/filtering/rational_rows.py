@@ -26,12 +26,18 @@ SMALL, SPARSE = 64, 0.2
 
 
 def float_row(form: Form, scale: int) -> dict[int, float]:
-    """A form over a scale, each number rounded once."""
+    """A form over a scale, each number rounded once.
+
+    Guarantee: each number is within u of itself; that of `near_float`.
+    """
     return {key: near_float(x, scale) for key, x in form.items()}
 
 
 def near_float(numerator: int, denominator: int) -> float:
-    """A quotient of whole numbers, rounded once; one whose square could leave the range of floats is refused."""
+    """A quotient of whole numbers, rounded once; one whose square could leave the range of floats is refused.
+
+    Guarantee: the nearest float, within u of the quotient, which is 0 or between `SMALLEST` and its inverse in size.
+    """
     try:
         value = numerator / denominator
     except OverflowError:
@@ -47,7 +53,11 @@ def near_float(numerator: int, denominator: int) -> float:
 def rational_matrix(
     rows: Iterable[tuple[Form, int]], width: int, place: Callable[[int], int | None]
 ) -> Doubled:
-    """Rows of forms over their scales, with what floats leave out of them, in the form whose products are quick."""
+    """Rows of forms over their scales, with what floats leave out of them, in the form whose products are quick.
+
+    Guarantee: `high` is rounded once, and so is `low`, which is what `high` misses: together they are within u² of the
+    rational numbers, relatively. Sizes outside those of `near_float` are refused.
+    """
     ends, columns, values, lows = [0], list[int](), list[float](), list[float]()
     # Speed alone: few numbers differ.
     known: dict[tuple[int, int], tuple[float, float]] = {}

@@ -127,12 +127,18 @@ class Stage:
 
     @cached_property
     def row_units(self) -> np.ndarray:
-        """k_i + 4 with k_i the entries of row i of [A; C]; [A; C] Z [A; C]ᵀ errs by (k_i + k_j + 8)u in floats."""
+        """k_i + 4 with k_i the entries of row i of [A; C]; [A; C] Z [A; C]ᵀ errs by (k_i + k_j + 8)u in floats.
+
+        Guarantee: exact counts for the matrices as stored; terms that are 0 round nothing.
+        """
         return np.asarray(np.count_nonzero(self.dense_both, axis=1) + 4.0)
 
     @cached_property
     def largest_noise(self) -> float:
-        """The largest entry of B Bᵀ."""
+        """The largest entry of B Bᵀ.
+
+        Guarantee: none: of the floats as stored, for a question of speed (`settled_or`).
+        """
         return float(self.noise.process.max(initial=0.0))
 
     @cached_property
@@ -159,7 +165,10 @@ class Stage:
 
     @cached_property
     def column_units(self) -> np.ndarray:
-        """Roundings of an entry of K C, and of C: c + 1, c being the entries of a column of C."""
+        """Roundings of an entry of K C, and of C: c + 1, c being the entries of a column of C.
+
+        Guarantee: upper bounds, whatever K is; shape (states,).
+        """
         return np.asarray(np.count_nonzero(self.dense_both[self.size :], axis=0) + 1.0)
 
     @cached_property
@@ -244,7 +253,10 @@ class Stage:
         return (product(self.both, given, self.size),)
 
     def plain_contributions(self, targets: np.ndarray) -> np.ndarray:
-        """The first of `contributions` in plain floats: within (r + 2)u of `largest_inputs`."""
+        """The first of `contributions` in plain floats.
+
+        Guarantee: within (r + 2)u of `input_sizes`, entry by entry; of entries as stored each is rounded once.
+        """
         if self.given is None:
             return _dense(self.entering[0].high[:, targets])
         return np.asarray(self.dense_both @ self.given[:, targets])
@@ -274,7 +286,11 @@ class Stage:
 
     @cached_property
     def all_contributions(self) -> tuple[np.ndarray, float, float]:
-        """Σ_j v_j v_jᵀ over the columns of `all_given`, and norms of sizes of their two parts."""
+        """Σ_j v_j v_jᵀ over the columns of `all_given`, and norms of sizes of their two parts.
+
+        Guarantee: the sum in plain floats; the norms are upper bounds of (Σ_j ‖·‖²)^½ for sizes of what the nodes put
+        in, and of what they show.
+        """
         given = self.all_given
         into, seen = (math.sqrt(self.inputs) * float(np.linalg.norm(each)) for each in self.largest_inputs)
         return given @ given.T, into, seen
@@ -325,7 +341,10 @@ class Stage:
 
     @cached_property
     def largest_given(self) -> np.ndarray:
-        """The largest size of what a contribution of 1 of any node puts into each state of a Krylov space."""
+        """The largest size of what a contribution of 1 of any node puts into each state of a Krylov space.
+
+        Guarantee: exact for G as stored; 0 where there is no such space.
+        """
         if self.given is None:
             return np.zeros(self.size)
         return np.asarray(np.abs(self.given).max(axis=1, initial=0.0))

@@ -120,7 +120,12 @@ def noise_of_rounds(stages: Iterable[Stage]) -> tuple[int, float]:
 
 
 def windowed_noise(stage: Stage) -> tuple[int, float, np.ndarray | None]:
-    """`noise_of_rounds`, and Y_k, for rounds that are all this stage: the best window of two rounds or more."""
+    """`noise_of_rounds`, and Y_k, for rounds that are all this stage: the best window of two rounds or more.
+
+    Guarantee: λ is a lower bound of the least eigenvalue of Y_k, and Y_k as stored one of what k rounds put in,
+    whatever the gains; k is 1, λ 0 and Y_k None where no window of several rounds is proved.
+    Source: docs/proofs/programs.md, "Noise of several rounds".
+    """
     size, both = stage.size, stage.dense_both
     noise = np.asarray(stage.injected.high)
     longest = float((both**2).sum())

@@ -92,7 +92,10 @@ class Whitener:
 
     @cached_property
     def loop(self) -> float:
-        """‖A‖ + ‖K‖‖C‖, in proportion to which one step z ↦ A z − K(C z) of the closed loop rounds."""
+        """‖A‖ + ‖K‖‖C‖, in proportion to which one step z ↦ A z − K(C z) of the closed loop rounds.
+
+        Guarantee: upper bound.
+        """
         return _size(self.system.A) + _size(self.gain) * _size(self.system.C)
 
 

@@ -33,6 +33,9 @@ def carried(
 
     `images[k]` is where node k is carried, nowhere else if None; `targets` are the indices that are asked for, in
     ascending order, all of them images of targets of `found`.
+
+    Guarantee: exact: each end is that of the target which is carried there, and holds for it if the relabelling keeps
+    the protocol and carries the view of `found` to that of the question. A target that is no image is refused.
     """
     place_of = np.full(question.protocol.n, -1)
     place_of[found.indices if images is None else images[found.indices]] = np.arange(len(found))
@@ -92,7 +95,10 @@ class SharedQuestions:
             ]
 
     def answer(self, number: int, found: Sensitivities) -> Sensitivities:
-        """What was found for the question that is looked at in its place, as the answer to a question."""
+        """What was found for the question that is looked at in its place, as the answer to a question.
+
+        Guarantee: that of `found`, by `carried`.
+        """
         one = self.questions[number]
         return carried(found, one, self._images[number], one.target_indices)
 
