@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether tests notice that an allowance for rounding is a hundredth of what its proof asks for.
 
-Every function that a `rounding` module exports is cut in turn, wherever it was imported: one that returns an error, a
-room or units returns a hundredth of it; any other counts in units that are a hundredth as large. The tests about its
-room then run until one fails, in a process of their own. `--callers` cuts, module by module, what one module counts
+Every function that a `rounding` module exports is cut in turn, wherever it was imported, and every method of its
+classes: one that returns an error, a room or units returns a hundredth of it; any other counts in units that are a
+hundredth as large, and one that counts in none is said to have nothing to cut. The tests about its room then run until
+one fails, in a process of their own. `--callers` cuts, module by module, what one module counts
 with, and leaves all others as they are.
 
     python -m benchmarks.allowances [--only NAME] [--callers] [--seconds 60] [room …]
@@ -22,9 +23,10 @@ import pkgutil
 import resource
 import sys
 import time
+from functools import cached_property
 from pathlib import Path
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pytest
 
@@ -33,6 +35,9 @@ import sottovoce
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
+
+    Place = tuple[ModuleType | type, str, Any]
+    """A module or class, a name in it, and what stands there instead."""
 
 ROOT = Path(__file__).parent.parent
 SHARE = 0.01
@@ -77,6 +82,31 @@ def cut(function: Callable[..., Any]) -> Callable[..., Any]:
     return _copied(function, _Cut(function.__globals__))
 
 
+def holds(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> bool:
+    """Whether a function counts in any unit, itself or by a function of a rounding module: else it cannot be cut."""
+    function = inspect.unwrap(function)
+    assert isinstance(function, FunctionType)
+    if function.__name__.endswith(AMOUNTS):
+        return True
+    known = {name: function.__globals__.get(name) for name in _names(function.__code__)}
+    if any(name.isupper() and isinstance(value, float) for name, value in known.items()):
+        return True
+    seen |= {id(function)}
+    return any(holds(value, seen) for value in known.values() if _is_cut(value) and id(value) not in seen)
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a function asks for, those of functions within it too."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _is_cut(value: object) -> TypeGuard[FunctionType]:
+    """Whether something is a function of a rounding module of the package."""
+    home = getattr(value, "__module__", "") or ""
+    return isinstance(value, FunctionType) and home.endswith("rounding") and home.startswith("sottovoce")
+
+
 def _copied(function: FunctionType, names: dict[str, Any]) -> FunctionType:
     """The same function in a world of other names."""
     copy = FunctionType(
@@ -95,9 +125,9 @@ class _Cut(dict[str, Any]):
             if name.isupper() and isinstance(value, float):
                 self[name] = 1 + SHARE * (value - 1) if 1 <= value < 1.1 else SHARE * value
         for name, value in names.items():
-            home = getattr(value, "__module__", "") or ""
-            if isinstance(value, FunctionType) and home.endswith("rounding") and home.startswith("sottovoce"):
+            if _is_cut(value):
                 plain = inspect.unwrap(value)
+                assert isinstance(plain, FunctionType)
                 if plain.__name__.endswith(AMOUNTS):
                     self[name] = cut(plain)
                 else:
@@ -132,7 +162,32 @@ def allowances(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
             yield name, getattr(module, name)
 
 
-def swapped(every: Sequence[ModuleType], function: Callable[..., Any]) -> list[tuple[ModuleType, str, Any]]:
+def methods(module: ModuleType) -> Iterator[tuple[type, str, Any, FunctionType]]:
+    """The methods and properties that the classes of a rounding module are written with, and their functions."""
+    for kind in [value for value in vars(module).values() if inspect.isclass(value)]:
+        if kind.__module__ != module.__name__:
+            continue
+        for name, value in vars(kind).items():
+            function = next(
+                (found for part in ("__func__", "fget", "func") if (found := getattr(value, part, None))),
+                value,
+            )
+            # What a dataclass makes of itself is written nowhere.
+            if isinstance(function, FunctionType) and function.__code__.co_filename == module.__file__:
+                yield kind, name, value, function
+
+
+def instead_of(kind: type, name: str, value: object, function: FunctionType) -> object:
+    """A method or property of a class with a hundredth of what its function allows."""
+    if isinstance(value, cached_property):
+        found = cached_property(cut(function))
+        found.__set_name__(kind, name)
+        return found
+    wrapped = (classmethod, staticmethod, property)
+    return type(value)(cut(function)) if isinstance(value, wrapped) else cut(function)
+
+
+def swapped(every: Sequence[ModuleType], function: Callable[..., Any]) -> list[Place]:
     """Every place that a function was imported to, and what stands there instead."""
     instead = cut(function)
     return [
@@ -143,22 +198,29 @@ def swapped(every: Sequence[ModuleType], function: Callable[..., Any]) -> list[t
     ]
 
 
-def changes(every: Sequence[ModuleType]) -> Iterator[tuple[str, str, list[tuple[ModuleType, str, Any]]]]:
-    """Room, name and places of every allowance."""
+def changes(every: Sequence[ModuleType]) -> Iterator[tuple[str, str, list[Place]]]:
+    """Room, name and places of every allowance; no places where there is nothing to cut."""
     for module in every:
         if module.__name__.endswith("rounding"):
-            room = module.__name__.split(".")[1]
+            room, place = module.__name__.split(".")[1], module.__name__.removeprefix("sottovoce.")
             for name, function in allowances(module):
-                yield room, f"{module.__name__.removeprefix('sottovoce.')}.{name}", swapped(every, function)
+                yield room, f"{place}.{name}", swapped(every, function) if holds(function) else []
+            for kind, name, value, function in methods(module):
+                found: list[Place] = []
+                if holds(function):
+                    found.append((kind, name, instead_of(kind, name, value, function)))
+                yield room, f"{place}.{kind.__name__}.{name}", found
 
 
-def callers(every: Sequence[ModuleType]) -> Iterator[tuple[str, str, list[tuple[ModuleType, str, Any]]]]:
+def callers(every: Sequence[ModuleType]) -> Iterator[tuple[str, str, list[Place]]]:
     """Room, module and what it imported of rounding modules, for every module that imports any."""
     known = {id(f) for module in every if module.__name__.endswith("rounding") for _, f in allowances(module)}
     for module in every:
         if module.__name__.endswith(("rounding", "__init__")) or hasattr(module, "__path__"):
             continue
-        found = [(module, name, cut(value)) for name, value in vars(module).items() if id(value) in known]
+        found: list[Place] = [
+            (module, name, cut(value)) for name, value in vars(module).items() if id(value) in known
+        ]
         if found:
             yield module.__name__.split(".")[1], module.__name__.removeprefix("sottovoce."), found
 
@@ -176,8 +238,10 @@ class _Watch:
             self.said = "not noticed"
 
 
-def noticed(room: str, places: Sequence[tuple[ModuleType, str, Any]], seconds: int) -> str:
+def noticed(room: str, places: Sequence[Place], seconds: int) -> str:
     """What a process said that made the change and ran the tests of the room."""
+    if not places:
+        return "nothing to cut"
     told, tell = os.pipe()
     child = os.fork()
     if child == 0:

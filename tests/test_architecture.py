@@ -614,7 +614,7 @@ def allowances(tree: ast.AST) -> Iterator[str]:
             values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
             names = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
             yield from (
-                f"{names} = {each.value}"
+                f"{names} = {ast.unparse(each)}"
                 for each in values
                 if isinstance(each, ast.Constant) and is_room(each)
             )

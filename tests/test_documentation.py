@@ -316,17 +316,39 @@ def test_every_allowance_of_a_rounding_module_is_listed_with_its_proof() -> None
     listed, source = set(re.findall(r"`([\w.]+)`", text)), ROOT / "src" / "sottovoce"
     modules = sorted(source.rglob("*rounding.py"))
     assert len(modules) >= 8
-    missing = []
+    missing, inner = [], []
     for path in modules:
         name = ".".join(path.relative_to(source).with_suffix("").parts)
         module = importlib.import_module(f"sottovoce.{name}")
         for each in module.__all__:
             found = getattr(module, each)
-            # Classes are measured by their methods, and constants are said where they stand.
-            if inspect.isfunction(found) and f"{name}.{each}" not in listed:
+            # Constants are said where they stand.
+            if (inspect.isfunction(found) or inspect.isclass(found)) and f"{name}.{each}" not in listed:
                 missing.append(f"{name}.{each}")
             assert not inspect.isfunction(found) or "Guarantee:" in (inspect.getdoc(found) or ""), each
+        defined = (ast.FunctionDef, ast.ClassDef)
+        inner += [
+            f"{name}.{node.name}"
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, defined) and node.name not in module.__all__ and node.name[0] != "_"
+        ]
     assert missing == []
+    # What a module has and does not export would be found by nobody who asks for its allowances.
+    assert inner == []
+
+
+def test_every_allowance_is_named_on_the_page_of_its_proof() -> None:
+    index = ROOT / "docs" / "proofs" / "index.md"
+    silent = []
+    for line in re.findall(r"^\| .*\|$", index.read_text("utf-8"), re.MULTILINE):
+        for page in re.findall(r"\]\(([\w-]+\.md)", line):
+            text = (index.parent / page).read_text("utf-8")
+            silent += [
+                f"{page}: {name}"
+                for name in re.findall(r"`([\w.]+)`", line)
+                if "rounding." in name and not re.search(rf"(?<!\w){name.rpartition('.')[2]}(?!\w)", text)
+            ]
+    assert silent == []
 
 
 def test_no_text_names_a_place_on_someones_machine() -> None:

@@ -16,7 +16,9 @@ from scipy import fft, sparse
 from tests.sensitivities.test_rounding import barely_indefinite
 
 from sottovoce.filtering import rounding
+from sottovoce.filtering.block_rounding import Formed
 from sottovoce.filtering.rounding import (
+    Step,
     built_up,
     chebyshev_factor,
     chebyshev_points,
@@ -297,6 +299,55 @@ def test_what_loops_build_up_is_covered_where_the_filter_is_off_by_all_that_is_l
         most = max(most, (1 + e) / ((1 - e) * (1 - e - g * g - Fraction(35, 1000))))
     assert most < Fraction(built_up(1.0)) ** 2 < Fraction(11, 10) * most
     assert built_up(9.0, 2) == 2 * built_up(9.0)
+
+
+def test_a_step_errs_by_no_more_than_is_said_and_needs_some_of_it() -> None:
+    rng, shares, stretched = np.random.default_rng(17), [], []
+    for _ in range(300):
+        size, count = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        A, C, K = (rng.uniform(-1, 1, shape) for shape in ((size, size), (count, size), (size, count)))
+        rows = rng.uniform(-1, 1, (1, size))
+        step, moved = Step.of(A, C, K[None]), rows @ A
+        found = moved - (moved @ K) @ C
+        with mpmath.workprec(256):
+            true = precise(rows) * precise(A)
+            true = true - true * precise(K) * precise(C)
+            length = mpmath.norm(precise(rows), 2)
+            shares.append(mpmath.norm(true - precise(found), 2) / length / step.error)
+            stretched.append(mpmath.norm(true, 2) / length / step.stretch)
+    assert max(shares) <= 1
+    assert max(stretched) <= 1
+    # A hundredth of either would be too little.
+    assert max(shares) > 1 / 20
+    assert max(stretched) > 1 / 2
+
+
+@pytest.mark.parametrize("energy", [False, True])
+def test_a_form_is_valued_within_what_is_said_and_needs_some_of_it(energy: bool) -> None:
+    rng, shares = np.random.default_rng(23), []
+    for _ in range(400):
+        rounds = int(rng.integers(1, 4))
+        form = rng.uniform(-1, 1, (rounds, rounds))
+        form = form + form.T
+        formed = Formed(matrices=form[None], tails=np.zeros((1, rounds)), edges=[0, rounds])
+        stream = rng.uniform(-1, 1, rounds)
+        if energy:
+            stream /= np.linalg.norm(stream) * (1 + 1e-15)
+        value = 0.0
+        for s in range(rounds):
+            row = 0.0
+            for t in range(rounds):
+                row += float(form[s, t]) * float(stream[t])
+            value += float(stream[s]) * row
+        exact = sum(
+            Fraction(form[s, t]) * Fraction(stream[s]) * Fraction(stream[t])
+            for s in range(rounds)
+            for t in range(rounds)
+        )
+        (allowed,) = formed.valued(formed.matrices, energy=energy)
+        shares.append(float(abs(exact - Fraction(value))) / allowed)
+    assert max(shares) <= 1
+    assert max(shares) > 1 / 20
 
 
 def test_nothing_indefinite_is_proved_to_be_above_0_and_a_hundredth_of_the_room_is_too_little(

@@ -125,7 +125,12 @@ class Formed:
         return np.asarray(np.sqrt(np.maximum(np.diagonal(self.matrices, axis1=1, axis2=2), 0.0)))
 
     def valued(self, matrices: np.ndarray, *, energy: bool) -> np.ndarray:
-        """What sums of entries err by where a form is valued: 3T units of Σ|M_st|, or of ‖|M|‖ for energy 1."""
+        """What sums of entries err by where a form is valued: 3T units of Σ|M_st|, or of ‖|M|‖ for energy 1.
+
+        Guarantee: upper bounds for numbers c with |c_t| ≤ 1, or Σ|c_t|² ≤ 1 for `energy`, one a target, of forms that
+        are summed row by row. What an inner product of more numbers takes is left to whoever forms it.
+        Source: docs/proofs/blocks.md, "What is added up".
+        """
         sums = np.abs(matrices).sum(axis=2)
         most = sums.max(axis=1, initial=0.0) if energy else sums.sum(axis=1)
         return np.asarray(ROOM * 3 * GAMMA * matrices.shape[1] * most)
@@ -155,7 +160,12 @@ class Measured:
         self._height = self._widest = 0
 
     def add(self, block: Block) -> None:
-        """Count one block: what Q R of it is off by, and its rounds from the last one backwards."""
+        """Count one block: what Q R of it is off by, and its rounds from the last one backwards.
+
+        Guarantee: sums stay upper bounds of what is claimed of all blocks so far, if these come from the last one
+        backwards, each once.
+        Source: docs/proofs/blocks.md.
+        """
         short = len(block.stack) <= SHORT
         before = block.stack if short else None
         rows = [np.vstack(each) for each in zip(block.shown, block.tails, strict=True)] if short else []
@@ -299,7 +309,12 @@ class Measured:
         return ROOM * math.sqrt(self._norm)
 
     def accuracy(self, missed: tuple[float, float]) -> BlockAccuracy:
-        """All of it, once all blocks are counted; `missed` is what a cut adds to noise and to contributions."""
+        """All of it, once all blocks are counted; `missed` is what a cut adds to noise and to contributions.
+
+        Guarantee: that of `BlockAccuracy`, if all blocks were counted and `missed` has two upper bounds; infinite where
+        V is not known to be as good as orthonormal.
+        Source: docs/proofs/blocks.md, "How white the innovations are" and "What is added up".
+        """
         noise, signal = missed
         unwhite = self._white + self._drifted + 2 * math.sqrt(self._crossed)
         unwhite += 2 * math.sqrt(1 + unwhite) * noise + noise * noise

@@ -95,6 +95,7 @@ class Step:
         """The largest over all the gains.
 
         Guarantee: upper bounds for every round whose gains were given.
+        Source: docs/proofs/filter.md, "A step".
         """
         count = max(int(entries(transition, axis).max(initial=0)) for axis in (0, 1)) + 1
         norm = spread(transition)
@@ -339,7 +340,7 @@ def built_up(covariance_norm: float, count: float = 1.0) -> float:
     >>> built_up(4.0), built_up(4.0, 10)
     (2.1, 21.0)
     """
-    return BUILT * count * covariance_norm**0.5
+    return float(BUILT * count * covariance_norm**0.5)
 
 
 def chebyshev_points(degree: int, low: float, high: float) -> np.ndarray:

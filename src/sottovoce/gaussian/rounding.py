@@ -26,6 +26,7 @@ __all__ = [
     "PRODUCTS",
     "RAISE",
     "SLOPE",
+    "complement_error",
     "profile_error",
     "rate_error",
     "tail_error",
