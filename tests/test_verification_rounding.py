@@ -8,21 +8,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from flint import arb, arb_mat, ctx, fmpq_mat
+from tests.ball_matrices import balls
 from tests.sensitivities.test_rounding import barely_indefinite
 
 from sottovoce.interval import UNIT_ROUNDOFF
+from sottovoce.verification.balls.numbers import positive, rational
+from sottovoce.verification.hidden import _float_rows
 from sottovoce.verification.rounding import (
+    MOST_DEFECT,
     above,
     closely_above,
     contraction_room,
     definite_room,
     gamma,
+    inverted,
     narrowly_above,
     raised,
     rational_room,
     roundings,
     scaled_error,
     slightly_raised,
+    underflown,
 )
 
 if TYPE_CHECKING:
@@ -102,3 +109,66 @@ def test_rows_that_are_scaled_are_within_what_is_allowed_and_need_some_of_it() -
     assert max(shares) <= 1
     assert max(shares) > 1 / 10
     assert scaled_error(1.0, 0.0) == above(1.0)
+
+
+def test_what_underflows_in_sums_of_products_is_less_than_is_allowed() -> None:
+    rng = np.random.default_rng(12)
+    for _ in range(200):
+        G, c = (10.0 ** rng.uniform(-165, -158, 4) for _ in range(2))
+        Z = float(10.0 ** rng.uniform(0, 20))
+        lost = sum(Fraction(g) * Fraction(x) for g, x in zip(G, c, strict=True)) * Fraction(Z) - Fraction(
+            float(G @ c) * Z
+        )
+        assert abs(lost) <= Fraction(underflown(Z)) + abs(Fraction(float(G @ c) * Z)) * 8 * UNIT
+    # Where all of it underflows nothing else is left that could be allowed.
+    assert 1.5e-162 * 1.5e-162 == 0
+    assert underflown() >= 10**22 * Fraction(1, 2**1075)
+
+
+def test_what_is_multiplied_with_a_measured_inverse_is_within_what_is_allowed() -> None:
+    rng, shares = np.random.default_rng(13), []
+    for _ in range(300):
+        R = float(rng.uniform(0.5, 2))
+        # An inverse that is off by up to what is not refused.
+        X = (1 - float(rng.uniform(-MOST_DEFECT, MOST_DEFECT)) * 0.999) / R
+        rho = abs(1 - Fraction(X) * Fraction(R))
+        assert rho <= Fraction(MOST_DEFECT)
+        size, apart = 1 / Fraction(R), abs(1 / Fraction(R) - Fraction(X))
+        assert size <= Fraction(inverted(abs(X)))
+        assert apart <= Fraction(inverted(abs(X))) * rho
+        shares.append((size / Fraction(abs(X)) - 1) / (Fraction(inverted(1.0)) - 1))
+    assert max(shares) > 1 / 10
+
+
+def test_floats_that_stand_for_rows_are_as_long_and_as_straight_as_they_are_said_to_be() -> None:
+    """In rationals and balls: the rows that are returned against the span that they stand for."""
+    rng = np.random.default_rng(14)
+    for k in range(60):
+        many, columns = int(rng.integers(1, 4)), int(rng.integers(4, 7))
+        numbers = rng.integers(-9, 10, (many, columns))
+        # Every other time the last row nearly depends on the first one.
+        near = Fraction(1, 10 ** int(rng.integers(1, 9))) if k % 2 else Fraction(1)
+        lines = [{j: Fraction(int(x), 7) for j, x in enumerate(row) if x} for row in numbers]
+        if many > 1:
+            lines[-1] = {
+                j: x
+                for j in range(columns)
+                if (x := lines[0].get(j, Fraction(0)) + near * lines[-1].get(j, Fraction(0)))
+            }
+        exact = fmpq_mat(
+            many, columns, [rational(line.get(j, Fraction(0))) for line in lines for j in range(columns)]
+        )
+        if exact.rank() < many:
+            continue
+        rows, smallest, turned, relative = _float_rows(lines, columns)
+        assert 0.999 < smallest <= 1
+        with ctx.workprec(512):
+            C, B = arb_mat(exact), balls(rows)
+            P = C.transpose() * (C * C.transpose()).inv() * C
+            one = arb_mat(columns, columns, [int(i == j) for i in range(columns) for j in range(columns)])
+            away, kept = B * (one - P), B * P
+            allowed = turned + relative * UNIT_ROUNDOFF
+            least = arb_mat(many, many, [int(i == j) for i in range(many) for j in range(many)])
+            assert positive(least * (arb(allowed) * arb(1.001)) ** 2 - away * away.transpose()) is True
+            short = least * (arb(smallest) - arb(relative * UNIT_ROUNDOFF)) ** 2
+            assert positive(kept * kept.transpose() - short) is True

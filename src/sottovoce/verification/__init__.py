@@ -35,9 +35,11 @@ Notation of the room: u = 2⁻⁵³ is `UNIT_ROUNDOFF`, and γ_k = ku/(1 − ku)
 done in whatever order, is off by at most γ_k times the same sum with absolute values (Higham, Accuracy and
 Stability of Numerical Algorithms, Section 3.1). Factors 1.01 on a bound stand for the rounding of the bound itself.
 
-What is trusted: Python, numpy, scipy and IEEE arithmetic rounded to nearest (in balls Python and FLINT), the exact
-rows of `GossipWeights`, `Participation`, and what `Verification.trusted` says in words. Nothing of `filtering`,
-`rates` or `sensitivities` is imported; a test reads the imports.
+What is trusted: Python, numpy, scipy and IEEE arithmetic rounded to nearest (in balls Python and FLINT); of LAPACK that
+it factorises and substitutes by sums of products, in whatever order, while spectra, inverses and orthonormal bases
+are guesses that `spectra` proves or measures; the exact rows of `GossipWeights`, `Participation`, and what
+`Verification.trusted` says in words. Nothing of `filtering`, `rates` or `sensitivities` is imported; a test reads the
+imports.
 """
 
 from sottovoce.verification.accounts import (

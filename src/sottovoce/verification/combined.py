@@ -23,6 +23,7 @@ from scipy import linalg
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import nothing
 from sottovoce.verification.definition import SeenNoise, exact_chain, inverse_column
+from sottovoce.verification.rounding import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +120,7 @@ def _at_norm_one(noise: Whole, gain: Whole) -> tuple[Floats, Floats]:
         N, G = (np.array([x / largest for x in row]) for row in (noise, gain))
     except OverflowError:
         N, G = np.zeros(len(noise)), np.full(len(gain), math.inf)
-    if np.abs(G).max(initial=0.0) > 1e100:
+    if np.abs(G).max(initial=0.0) > LARGEST:
         raise NotCertified(
             "contributions stand beside noise of less than 1e-100 of their size, so that nothing can be checked in "
             "double precision (take fewer rounds)"

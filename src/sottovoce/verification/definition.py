@@ -27,8 +27,20 @@ from scipy import linalg
 
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import Sheet, pulled
-from sottovoce.verification.forms import ComputedForm, factors, still
-from sottovoce.verification.rounding import ROUNDED, UNSEEN, above, definite_room, gamma, roundings
+from sottovoce.verification.forms import ComputedForm, still
+from sottovoce.verification.rounding import (
+    LARGEST,
+    LEAST_SCALE,
+    ROUNDED,
+    UNDERFLOWN,
+    UNSEEN,
+    above,
+    definite_room,
+    gamma,
+    roundings,
+    underflown,
+)
+from sottovoce.verification.spectra import factors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,7 +138,7 @@ def program_form(seen: SeenNoise) -> ComputedForm:
     for _ in range(2):
         X = X - N.T @ linalg.cho_solve((L, True), N @ X - G)
     sizes = np.sqrt(np.square(X).sum(axis=0))
-    scale = np.where(alive, np.maximum(sizes, 1e-140), 1.0)
+    scale = np.where(alive, np.maximum(sizes, LEAST_SCALE), 1.0)
     # What the residual misses by rounding, and by squares below the range of floats.
     unseen = gamma(columns + ROUNDED + 6) * (np.sqrt(rows) * sizes + np.linalg.norm(G, axis=0))
     missed = above(np.linalg.norm(N @ X - G, axis=0) + unseen + UNSEEN)
@@ -149,7 +161,7 @@ def _attained(seen: SeenNoise, factor: Floats, contributions: Floats) -> float:
 
     Guarantee: a lower bound. `lost` is γ of ⟨|G||c|, |Z|⟩ for the product, the sum and the entries of G; `off`
     bounds ‖NᵀZ‖ against its computed value, by entries of N and sums of `rows` terms; norms round by γ of their
-    length. 10⁻³⁰⁰ and 10⁻²⁹⁰ are for products that underflow.
+    length. `unseen` is what underflows in ⟨G c, Z⟩ and in squares, and 10⁻³⁰⁰ for each of Z what does in NᵀZ.
     Source: ‖K^{-½}G c‖² = max over Z of 2⟨G c, Z⟩ − ‖NᵀZ‖².
     """
     N, G = seen.noise, seen.gain
@@ -159,8 +171,9 @@ def _attained(seen: SeenNoise, factor: Floats, contributions: Floats) -> float:
     sizes = float(np.sum((np.abs(G) @ np.abs(contributions)) * np.abs(Z)))
     lost = gamma(sum(G.shape) + ROUNDED + Z.size + 8) * sizes
     off = gamma(N.shape[0] + ROUNDED + 4) * float(np.linalg.norm(np.abs(N).T @ np.abs(Z)))
-    largest = (back * (1 + gamma(N.shape[1] * Z.shape[1] + 8)) + above(off) + 1e-300 * Z.size) ** 2
-    return float(2 * (float(np.sum(shown * Z)) - above(lost) - 1e-290) - largest * (1 + roundings(8)))
+    unseen = underflown(float(np.abs(Z).sum()))
+    largest = (back * (1 + gamma(N.shape[1] * Z.shape[1] + 8)) + above(off) + UNDERFLOWN * Z.size) ** 2
+    return float(2 * (float(np.sum(shown * Z)) - above(lost) - unseen) - largest * (1 + roundings(8)))
 
 
 def _least_singular(K: Floats, error: float) -> float:
@@ -314,7 +327,7 @@ def _quotients(table: Whole, units: Whole, below: int) -> Floats:
                 result[k, j] = table[k, j] / divisor
     except OverflowError:
         result[:] = math.inf
-    if np.abs(result).max(initial=0.0) > 1e100:
+    if np.abs(result).max(initial=0.0) > LARGEST:
         raise NotCertified(
             "the noise of early rounds grows beyond 1e100 times that of late ones, so that nothing can be checked in "
             "double precision (take fewer rounds)"

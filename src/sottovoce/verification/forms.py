@@ -26,6 +26,10 @@ from scipy import linalg
 
 from sottovoce.errors import NotCertified
 from sottovoce.verification.rounding import (
+    LEAST_PRICE,
+    LEAST_SCALE,
+    MOST_DEFECT,
+    UNDERFLOWN_SCALED,
     above,
     closely_above,
     definite_room,
@@ -33,6 +37,7 @@ from sottovoce.verification.rounding import (
     narrowly_above,
     slightly_raised,
 )
+from sottovoce.verification.spectra import factors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +46,10 @@ if TYPE_CHECKING:
 
     from sottovoce.verification.hidden import HiddenNodes
 
-__all__ = ["ComputedForm", "SeenBlocks", "dense_form", "dominating", "factors", "seen_blocks", "still"]
+__all__ = ["ComputedForm", "SeenBlocks", "dense_form", "dominating", "seen_blocks", "still"]
+
+# Any scale is valid; this part of what stands at a round before signs cancel keeps it above the rounding there.
+_SIGNED = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -179,8 +187,8 @@ def dense_form(hidden: HiddenNodes, rounds: int, blocks: SeenBlocks | None = Non
       multiplied by ‖N‖. Rows that rounding turned move N by `turned`·powers.
     * e (`error_K`) is what is lost after N: γ|N||N|ᵀ for the products (`_gram`) and γ_{kept+1}|L||L|ᵀ for the factor,
       both symmetric with entries ≥ 0, whose norm `_nonnegative_norm` bounds.
-    * x = κ(‖δG D⁻¹‖_F + γ_kept·‖|L||F|D⁻¹‖_F) and a per cent for ‖L⁻¹‖ ≤ κ/√(1 − θ): δG is the column of δN, and each
-      column f of F solves (L + δL)f = g with |δL| ≤ γ_kept|L|.
+    * x = κ(‖δG D⁻¹‖_F + γ_{kept+1}·‖|L||F|D⁻¹‖_F) and a per cent for ‖L⁻¹‖ ≤ κ/√(1 − θ): δG is the column of δN, and
+      each column f of F solves (L + δL)f = g with |δL| ≤ γ_{kept+1}|L|, also where pivots were inverted first.
     * γ_{kept+2}·w²: the product FᵀF, whose columns have norm at most 1 after scaling.
 
     σ_min(N) ≥ σ_min(C)/‖I − Z ⊗ A‖ gives κ; leaving out rows of the last round can only raise σ_min.
@@ -201,9 +209,9 @@ def dense_form(hidden: HiddenNodes, rounds: int, blocks: SeenBlocks | None = Non
     F = linalg.solve_triangular(L, G, lower=True)
     M = F.T @ F
     # Where signs cancel M_tt can be 0 although its parts are not; the scale stays above their rounding. Any scale is
-    # valid, since margin and scale are used together; 1e-140 keeps its square within the range of floats.
+    # valid, since margin and scale are used together; the least one keeps its square within the range of floats.
     parts = np.linalg.norm(absolute, axis=0)
-    scale = np.where(alive, np.maximum(np.maximum(np.sqrt(np.diag(M)), 1e-3 * parts), 1e-140), 1.0)
+    scale = np.where(alive, np.maximum(np.maximum(np.sqrt(np.diag(M)), _SIGNED * parts), LEAST_SCALE), 1.0)
     scaled = np.abs(M / np.outer(scale, scale))
     wide = float(np.sqrt(np.count_nonzero(alive)))
     product = gamma(kept + 2) * wide**2
@@ -233,14 +241,13 @@ def dense_form(hidden: HiddenNodes, rounds: int, blocks: SeenBlocks | None = Non
     error_K = gamma(_gram_steps(u, rounds)) * seen.size_of_gram + gamma(kept + 1) * seen.size_of_factor
     moved = above(kappa) * off
     theta = 2 * moved + moved**2 + above(kappa**2) * error_K
-    if theta > 0.01:
+    if not theta <= MOST_DEFECT:
         raise NotCertified(
             "rounding may hide too much: the observer's rows are so close to dependent that this claim "
             f"cannot be checked in double precision (error {theta:.1e})"
         )
-    solved = gamma(kept) * float(np.linalg.norm(np.abs(L) @ np.abs(F) / scale))
-    # Numbers that underflow are off by less than 1e-300, and the scale is at least 1e-140.
-    beside = above(kappa) * (error_G + solved + 1e-150)
+    solved = gamma(kept + 1) * float(np.linalg.norm(np.abs(L) @ np.abs(F) / scale))
+    beside = above(kappa) * (error_G + solved + UNDERFLOWN_SCALED * powers)
     margin = above(theta * phi**2 + (1 + theta) * (2 * phi * beside + beside**2 + product))
     return ComputedForm(
         matrix=M,
@@ -290,7 +297,7 @@ def dominating(
     least_needed = (
         slightly_raised(np.maximum(np.diag(form.matrix)[here], 0.0)) + 2 * form.margin * form.scale[here] ** 2
     )
-    raised[here] = np.maximum(raised[here], np.maximum(least_needed, 1e-290))
+    raised[here] = np.maximum(raised[here], np.maximum(least_needed, LEAST_PRICE))
     least = None
     for _ in range(4):
         root = np.sqrt(raised[here])
@@ -441,17 +448,3 @@ def _toeplitz(blocks: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     for s in range(rounds):
         result[s * r :, s] = stacked[: (rounds - s) * r]
     return result
-
-
-def factors(matrix: NDArray[np.float64]) -> bool:
-    """Whether a floating-point Cholesky factorisation goes through.
-
-    Guarantee: if it does, matrix ⪰ −γ_{n+1}/(1 − γ_{n+1})·trace, n the dimension; that alone proves nothing, so
-    every caller has taken a margin off before. "No" says nothing about the exact matrix.
-    Source: Rump, Verification of positive definiteness (2006), Cor. 2.4; Higham, Thm 10.3.
-    """
-    try:
-        linalg.cholesky(matrix, lower=True)
-    except linalg.LinAlgError:
-        return False
-    return True

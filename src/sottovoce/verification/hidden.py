@@ -27,8 +27,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg, sparse
 
-from sottovoce.verification.rounding import above, gamma, roundings
+from sottovoce.errors import NotCertified
+from sottovoce.verification.rounding import NEARLY_ONE, above, gamma, roundings
 from sottovoce.verification.spans import Span, surely_independent
+from sottovoce.verification.spectra import frobenius, least_singular, skewness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -120,6 +122,11 @@ def _eliminated(asked: AveragingQuestion, known: set[int]) -> HiddenNodes:
     if not lines or turned > _WELL_CONDITIONED:
         lines, fresh, completed = _decided(asked, seen, inflows, split)
         rows, smallest, turned, relative = _float_rows(lines, unknown.size)
+    if not smallest > 0:
+        raise NotCertified(
+            "what the observer sees of the hidden nodes is so close to dependent that its span is lost in double "
+            "precision (take a smaller view)"
+        )
     shapes = {_shape(line) for line in lines}
     transition, off = transition_of(asked.weights, asked.damping)
     return HiddenNodes(
@@ -247,13 +254,15 @@ def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64
 
     The first case is exact: rows that each show one node. A single row keeps its direction entry by entry, off by
     two roundings, for which 4 units stand; its length does not matter. Several rows are replaced by the basis B of
-    a QR factorisation, whose rows are orthonormal to far more than the six digits that are claimed.
+    a QR factorisation; how far that is from orthonormal is measured.
 
     Guarantee: the sine of the angle between the spans of B and of the exact rows is at most `turned`. If
     rows = X B + E for any X, then ‖rows (I − P_B)‖ ≤ ‖E‖, and dividing by σ_min(rows) gives the sine. E is measured
     at X as computed: X B is off by γ_m|X||B|, in norm m·γ_m as rows of X and B have norm 1, and the difference by a
-    part of itself; rows are off by two roundings an entry. σ_min as computed is off by less than `rounding`.
-    Source: Higham, Thm 19.4 for the orthonormality of Householder QR; Wedin's sin Θ theorem (1972).
+    part of itself; rows are off by two roundings an entry, and so is σ_min(rows), proved of the floats. The exact span
+    has rows within `turned`·‖B‖ of B, whose least singular value is at least the one that is returned; where that is
+    not positive nothing is proved.
+    Source: docs/proofs/spectra.md; Wedin's sin Θ theorem (1972).
     """
     rows = np.zeros((len(lines), columns))
     for k, line in enumerate(lines):
@@ -264,17 +273,16 @@ def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64
     if all(np.count_nonzero(row) == 1 for row in rows):
         return rows, 1.0, 0.0, 0
     if len(lines) == 1:
-        return rows, 0.999999, 0.0, 4
+        return rows, NEARLY_ONE, 0.0, 4
     basis = np.ascontiguousarray(linalg.qr(rows.T, mode="economic")[0].T)
     # Rounding leaves specks where no row has anything; exact zeros keep far nodes out of sight.
     basis[:, ~rows.any(axis=0)] = 0.0
-    least = float(np.linalg.svd(rows, compute_uv=False)[-1])
-    residual = float(np.linalg.norm(rows - (rows @ basis.T) @ basis))
+    residual = frobenius(rows - (rows @ basis.T) @ basis)
     many = len(lines)
     # rows = X B + E with X as computed; a unit more than the two roundings of rows covers what they multiply to.
     long = float(np.sqrt(many))
     measured = above(gamma(many) * many + roundings(3) * long)
-    rounding = roundings(4 * (columns + many + 4)) * long
+    least = least_singular(rows) - above(roundings(3) * long)
     # The basis spans what the rows span up to (residual and its rounding) over the least singular value.
-    turned = (above(residual) + measured) / max(least - rounding, 1e-300)
-    return basis, 0.999999, turned, 0
+    turned = (above(residual) + measured) / least if least > 0 else np.inf
+    return basis, min(NEARLY_ONE, 1 - skewness(basis) - above(turned)), turned, 0

@@ -25,7 +25,8 @@ import numpy as np
 from scipy import linalg
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.rounding import above, definite_room, gamma, roundings
+from sottovoce.verification.rounding import MOST_DEFECT, above, gamma, inverted, roundings
+from sottovoce.verification.spectra import frobenius, is_above, largest_eigenvalue
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,7 +86,8 @@ def filtered(model: Model, start: int) -> Filtered:
     (1 + e) M', e = max λ_max(E_t).
 
     In the rounds of the start E_t is rounding alone, at most `rounding`. When the gain is frozen, P is kept
-    although the recursion would go on to `following`; E = P − following, whose largest eigenvalue is `drift`.
+    although the recursion would go on to `following`; E = P − following, whose largest eigenvalue is at most `drift`.
+    I + E need not be positive: all that is used is R_t ≻ 0, which P ⪰ (1 − `rounding`)I gives by induction.
     Source: Anderson and Moore, Optimal Filtering (1979), Ch. 4; monotony of M in the noise is data processing.
     """
     A, C = model.transition, model.rows
@@ -93,25 +95,25 @@ def filtered(model: Model, start: int) -> Filtered:
     if not affordable(r, start):
         raise NotCertified(f"a start of {start} rounds with {r} states takes more work than is done here")
     g = 2 * gamma(r + m + 4)
-    size_A, size_C, stretch, width = _size(A), _size(C), _spectral(A), _spectral(C)
+    size_A, size_C, stretch, width = frobenius(A), frobenius(C), _spectral(A), _spectral(C)
     P, excess, gains = np.eye(r), 0.0, []
     for t in range(start + 1):
-        size_P = _size(P)
+        size_P = frobenius(P)
         H, spread = P @ C.T, np.abs(P) @ np.abs(C.T)
         R = C @ H
-        H_error, R_error = g * _size(spread), g * _size(np.abs(C) @ spread)
-        inverse = linalg.inv((R + R.T) / 2)
-        size_X = _size(inverse)
+        H_error, R_error = g * frobenius(spread), g * frobenius(np.abs(C) @ spread)
+        inverse = _guessed_inverse((R + R.T) / 2)
+        size_X = frobenius(inverse)
         # ‖R⁻¹ − X‖ ≤ ‖X‖ρ/(1 − ρ) with ρ ≥ ‖I − X R‖ for the exact R.
-        rho = _size(np.eye(m) - inverse @ R) + size_X * (g * _size(R) + 2 * R_error)
-        if rho > 0.01:
+        rho = frobenius(np.eye(m) - inverse @ R) + size_X * (g * frobenius(R) + 2 * R_error)
+        if not rho <= MOST_DEFECT:
             raise NotCertified("the innovations of the model cannot be told from rounding: not checked here")
-        inverse_error = 1.02 * size_X * rho
+        inverse_error = inverted(size_X) * rho
         through = H @ inverse
-        size_H = _size(H)
-        through_error = (size_H + H_error) * (inverse_error + g * size_X) + 1.02 * H_error * size_X
+        size_H = frobenius(H)
+        through_error = (size_H + H_error) * (inverse_error + g * size_X) + inverted(H_error) * size_X
         keep = np.eye(r) - through @ C
-        keep_error = through_error * width + g * (1 + _size(through) * size_C)
+        keep_error = through_error * width + g * (1 + frobenius(through) * size_C)
         gains.append(
             _Gain(
                 information=C.T @ inverse @ C,
@@ -123,11 +125,17 @@ def filtered(model: Model, start: int) -> Filtered:
         kept = keep @ P
         following = A @ kept @ A.T + np.eye(r)
         following = (following + following.T) / 2
-        rounding = stretch**2 * size_P * (keep_error + g * _size(keep)) + 4 * g * stretch * size_A * _size(
-            kept
-        )
-        rounding += 2 * g * _size(following)
-        drift = max(0.0, float(np.linalg.eigvalsh(P - following)[-1])) if t == start else 0.0
+        rounding = stretch**2 * size_P * (
+            keep_error + g * frobenius(keep)
+        ) + 4 * g * stretch * size_A * frobenius(kept)
+        rounding += 2 * g * frobenius(following)
+        # P stays definite while rounding takes less than half of the I that each round adds.
+        if not rounding <= 0.5:
+            raise NotCertified("rounding may hide too much of the filter of the model: not checked here")
+        drift = 0.0
+        if t == start:
+            apart = P - following
+            drift = max(0.0, largest_eigenvalue(apart) + roundings(1) * frobenius(apart))
         excess = max(excess, drift + rounding)
         P = following
     return Filtered(model=model, gains=gains, excess=above(excess))
@@ -154,9 +162,9 @@ def dominates(found: Filtered, proof: HorizonProof) -> str:
         if V is None:
             break
         mapped, s = _step(model, found.gains[-1], V, proof.rate)
-        if s <= 0:
+        if not s > 0:
             failure = f"s = {s:.3g} in later rounds"
-        elif _positive(V - mapped, roundings(4) * (_size(V) + _size(mapped))) and _positive(V, 0.0):
+        elif is_above(V - mapped, roundings(4) * (frobenius(V) + frobenius(mapped))) and is_above(V):
             bound = V
             break
         else:
@@ -166,9 +174,20 @@ def dominates(found: Filtered, proof: HorizonProof) -> str:
     V = bound
     for t in range(proof.start.size, 0, -1):
         V, s = _step(model, found.gains[t - 1], V, float(proof.start[t - 1]))
-        if s <= 0:
+        if not s > 0:
             return f"y is too small in round {t}: s = {s:.3g}"
     return ""
+
+
+def _guessed_inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The inverse as computed, or zeros where there is none.
+
+    Guarantee: none: ‖I − XR‖ is measured of whatever is returned.
+    """
+    try:
+        return np.asarray(linalg.inv(matrix, check_finite=False))
+    except linalg.LinAlgError:
+        return np.zeros_like(matrix)
 
 
 def _candidate(model: Model, gain: _Gain, rate: float, room: float) -> NDArray[np.float64] | None:
@@ -232,45 +251,25 @@ def _step(model: Model, gain: _Gain, V: NDArray[np.float64], y: float) -> tuple[
     A, b = model.transition, model.source
     m, r = model.rows.shape
     g = 2 * gamma(r + m + 4)
-    size_V, size_keep, size_A, size_b = _size(V), _size(gain.keep), _size(A), _size(b)
+    size_V, size_keep, size_A, size_b = frobenius(V), frobenius(gain.keep), frobenius(A), frobenius(b)
     error = gain.error + size_V * (
         2 * g * size_keep**2 + 2 * gain.keep_error * size_keep + gain.keep_error**2
     )
     N = gain.information + gain.keep.T @ V @ gain.keep
-    N = (N + N.T) / 2 + (above(error) + g * (_size(gain.information) + size_V * size_keep**2)) * np.eye(r)
-    size_N = _size(N)
+    N = (N + N.T) / 2 + (above(error) + g * (frobenius(gain.information) + size_V * size_keep**2)) * np.eye(r)
+    size_N = frobenius(N)
     s = y - float(b @ N @ b)
     s -= 4 * g * (size_N * size_b**2 + abs(y))
-    if s <= 0:
+    if not s > 0:
         return np.zeros_like(V), s
     w = A.T @ (N @ b)
     w_error = 2 * g * size_A * size_N * size_b
-    size_w = _size(w)
+    size_w = frobenius(w)
     before = A.T @ N @ A + np.outer(w, w) / s
     allowance = 3 * g * size_A**2 * size_N + (2 * size_w * w_error + w_error**2 + g * size_w**2) / s
     return (before + before.T) / 2 + above(allowance) * np.eye(r), s
 
 
-def _size(matrix: NDArray[np.float64]) -> float:
-    """The Frobenius norm, rounded up."""
-    return float(np.linalg.norm(matrix)) * (1 + gamma(matrix.size + 4))
-
-
 def _spectral(matrix: NDArray[np.float64]) -> float:
     """An upper bound of the spectral norm."""
     return above(float(np.sqrt(np.linalg.norm(matrix, 1) * np.linalg.norm(matrix, np.inf))))
-
-
-def _positive(matrix: NDArray[np.float64], margin: float) -> bool:
-    """Whether a symmetric matrix is positive definite by more than `margin`, beyond doubt (Rump 2006).
-
-    Guarantee: True is proved: a factorisation that ends is off by (n + 1)u of the trace, and twice (n + 8)u was
-    taken off before. Only the lower triangle is read; callers pass matrices that are symmetric to the bit.
-    """
-    n = matrix.shape[0]
-    shift = definite_room(n, float(np.abs(np.diag(matrix)).sum()), margin)
-    try:
-        linalg.cholesky(matrix - shift * np.eye(n), lower=True)
-    except linalg.LinAlgError:
-        return False
-    return True

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from sottovoce.protocols import float_above
 from sottovoce.verification.loops import kernel
 from sottovoce.verification.rounding import rational_room
+from sottovoce.verification.spectra import factors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -242,11 +242,5 @@ def surely_positive(F: Exact) -> bool:
     Source: Rump (2006); docs/proofs/checks.md, "Units".
     """
     rounded = np.array(F, dtype=np.float64)
-    if not np.isfinite(rounded).all():
-        return False
     # Entries are within u of their rationals, and a factorisation that ends is off by γ_{n+1} of the trace.
-    try:
-        linalg.cholesky(rounded - rational_room(rounded) * np.eye(len(rounded)), lower=True)
-    except linalg.LinAlgError:
-        return False
-    return True
+    return factors(rounded - rational_room(rounded) * np.eye(len(rounded)))

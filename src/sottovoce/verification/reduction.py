@@ -25,6 +25,7 @@ import numpy as np
 
 from sottovoce.errors import NotCertified
 from sottovoce.verification.rounding import above, closely_above, gamma, roundings
+from sottovoce.verification.spectra import frobenius, least_singular, norm_above, skewness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +128,7 @@ def _model(hidden: HiddenNodes, Q: NDArray[np.float64], closed: int, growth: flo
     Source: docs/proofs/checks.md.
     """
     A, C = hidden.transition, hidden.rows
-    n, r = Q.shape
+    r = Q.shape[1]
     D = C @ Q
     image = (A.T @ Q).T
     H = image @ Q
@@ -140,31 +141,17 @@ def _model(hidden: HiddenNodes, Q: NDArray[np.float64], closed: int, growth: flo
     R0 = C - D @ Q.T
     lost = 2 * gamma(r + 2) * (np.abs(D) @ np.abs(Q.T))
     lost += roundings(2 * hidden.relative) * np.abs(C)
-    gram = Q.T @ Q - np.eye(r)
     return Model(
         transition=H,
         rows=D,
         source=np.array(Q[hidden.target]),
         closed=closed,
-        leak=_norm(np.abs(R[closed:]) + doubt[closed:]),
-        residual=_norm(np.abs(R[:closed]) + doubt[:closed]),
-        row_residual=_norm(np.abs(R0) + lost) + above(hidden.turned),
+        leak=frobenius(np.abs(R[closed:]) + doubt[closed:]),
+        residual=frobenius(np.abs(R[:closed]) + doubt[:closed]),
+        row_residual=frobenius(np.abs(R0) + lost) + above(hidden.turned),
         growth=growth,
-        skew=_norm(gram) + 2 * gamma(n + 2) * r,
+        skew=skewness(Q.T),
     )
-
-
-def _norm(matrix: NDArray[np.float64]) -> float:
-    """The Frobenius norm, rounded up."""
-    return float(np.linalg.norm(matrix)) * (1 + gamma(matrix.size + 4))
-
-
-def _spectral(matrix: NDArray[np.float64]) -> float:
-    """The spectral norm, rounded up: computed singular values are off by a small multiple of (m + n)u of ‖·‖_F.
-
-    Source: Higham, Section 20.7, and LAPACK's error bounds for the singular value decomposition.
-    """
-    return float(np.linalg.norm(matrix, 2)) + gamma(8 * sum(matrix.shape)) * _norm(matrix)
 
 
 def _growth(hidden: HiddenNodes, rounds: int) -> float:
@@ -247,20 +234,24 @@ def distortion(model: Model) -> float:
     because D (I − Z ⊗ H)⁻¹ is an invertible map times D (I − Z ⊗ A_K)⁻¹, whose least singular value is at least
     σ_min(D)/(1 + ‖A_K‖). With a good K the sum converges fast and is small: what was cut is hardly seen.
 
-    Guarantee: upper bound, rounding included. Norms of computed matrices are rounded up (`_norm`, `_spectral`),
-    σ_min(D) down, and 1.01 covers the dozen operations of the last line. Below σ_min(D) = ½ no bound is attempted.
+    Guarantee: upper bound, rounding included. Norms of computed matrices are rounded up (`frobenius`,
+    `norm_above`), σ_min(D) down (`least_singular`), and 1.01 covers the dozen operations of the last line. Below
+    σ_min(D) = ½ no bound is attempted.
     Source: the derivation at the head of this module.
     """
     H, D = model.transition, model.rows
     m, r = D.shape
-    least = float(np.linalg.svd(D, compute_uv=False)[-1]) - gamma(8 * (r + m)) * _norm(D)
-    if least < 0.5:
+    least = least_singular(D)
+    if not least >= 0.5:
         return np.inf
-    inverse = (1 + _spectral(H)) / least
+    inverse = (1 + norm_above(H)) / least
     visible = 0.0
     if model.closed < r:
         injection = _injection(H, D)
-        visible = (1 + _spectral(H - injection @ D)) / least * _seen(model, injection)
+        A_K = H - injection @ D
+        # A product with the computed A_K is off from one with H − K D by at most so much of the other factor.
+        off = 2 * gamma(r + m + 4) * frobenius(np.abs(H) + np.abs(injection) @ np.abs(D))
+        visible = (1 + norm_above(A_K) + off) / least * _seen(model, A_K, off)
     return above(inverse * model.row_residual + model.residual + visible * model.leak) * model.growth
 
 
@@ -282,41 +273,38 @@ def _injection(H: NDArray[np.float64], D: NDArray[np.float64]) -> NDArray[np.flo
     return np.asarray(H @ gain)
 
 
-def _seen(model: Model, injection: NDArray[np.float64]) -> float:
+def _seen(model: Model, A_K: NDArray[np.float64], off: float) -> float:
     """An upper bound of Σ_i ‖D A_Kⁱ B‖, infinite where the powers of A_K do not fall.
 
         Σ_{k < 2^{i+1}} ‖A_Kᵏ‖ ≤ (1 + ‖A_K^{2^i}‖) Σ_{k < 2^i} ‖A_Kᵏ‖,
 
     until a power is below ½; the rest is a geometric series with ratio below ½.
 
-    Guarantee: an upper bound for the exact H − K D, rounding included.
+    Guarantee: an upper bound for every A_K with which a product is within `off` of one with the A_K that is given,
+    relative to the other factor.
     """
-    H, D = model.transition, model.rows
-    m, r = D.shape
-    A_K = H - injection @ D
-    # g bounds what a product with the computed A_K is off from one with H − K D, relative to the other factor.
-    g = 2 * gamma(r + m + 4) * _norm(np.abs(H) + np.abs(injection) @ np.abs(D))
-    power, error, total = A_K, g, 1.0
+    D, r = model.rows, len(A_K)
+    power, error, total = A_K, off, 1.0
     for _ in range(_MOST_DOUBLINGS):
         # total ≥ Σ_{k < 2^i} ‖A_Kᵏ‖ and power ≈ A_K^(2^i), off by at most error.
-        size = _spectral(power) + error
+        size = norm_above(power) + error
         if size < 0.5:
             break
         total *= 1 + size
-        # (X + E)² = X² + XE + EX + E², and a product of r × r matrices rounds by γ_{r+2} of the norms.
-        error = 2 * size * error + error**2 + 2 * gamma(r + 2) * size**2
+        # (X + E)² = X² + XE + EX + E², and a product of r × r matrices rounds by γ_{r+2} of the Frobenius norms.
+        error = 2 * size * error + error**2 + 2 * gamma(r + 2) * frobenius(power) ** 2
         power = power @ power
     else:
         return np.inf
     total *= above(1) / (1 - size)
-    blocks, of_rows = np.eye(r)[:, model.closed :], _norm(D)
-    seen, sizes, left = 0.0, 0.0, _norm(blocks)
+    blocks, of_rows = np.eye(r)[:, model.closed :], frobenius(D)
+    seen, sizes, left = 0.0, 0.0, frobenius(blocks)
     for _ in range(_MOST_POWERS):
-        seen += _norm(D @ blocks) + gamma(r + 2) * of_rows * left
+        seen += frobenius(D @ blocks) + gamma(r + 2) * of_rows * left
         sizes += left
         if left < 1e-17:
             break
         blocks = A_K @ blocks
-        left = _norm(blocks)
+        left = frobenius(blocks)
     # The rounding of step i, and what is left in the end, is seen by no more than ‖D‖ Σ ‖A_Kᵏ‖ times its norm.
-    return above(seen + of_rows * total * (g * sizes + left))
+    return above(seen + of_rows * total * (off * sizes + left))

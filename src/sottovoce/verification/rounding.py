@@ -17,10 +17,17 @@ import numpy as np
 from sottovoce.interval import UNIT_ROUNDOFF
 
 __all__ = [
+    "LARGEST",
+    "LEAST_PRICE",
+    "LEAST_SCALE",
+    "MOST_DEFECT",
+    "NEARLY_ONE",
     "ROUNDED",
     "SCALAR",
     "SCALED_UP",
     "SHORTER",
+    "UNDERFLOWN",
+    "UNDERFLOWN_SCALED",
     "UNSEEN",
     "above",
     "closely_above",
@@ -28,6 +35,7 @@ __all__ = [
     "definite_room",
     "gamma",
     "has_unit_square",
+    "inverted",
     "is_unit",
     "narrowly_above",
     "raised",
@@ -35,6 +43,7 @@ __all__ = [
     "roundings",
     "scaled_error",
     "slightly_raised",
+    "underflown",
 ]
 
 Size = TypeVar("Size", float, np.ndarray)
@@ -55,8 +64,22 @@ FEW, SOME = 1e-15, 1e-14
 UNIT_ROOM = Fraction(1, 10**9)
 # Needed by streams that are made of unit rows: times this they are shorter than 1 for certain, rounding included.
 SHORTER = 1 - 1e-9
-# Needed by residuals: squares below the range of floats hide less than this.
+# Needed by norms: squares below the range of floats hide less than this, for up to 10¹³ of them.
 UNSEEN = 1e-155
+# Needed by factorisations and sums: a number that underflows is off by 2⁻¹⁰⁷⁵, and 10²² of them by less than this.
+UNDERFLOWN = 1e-300
+# Needed by prices: what they are raised to at least, so that no quotient by one overflows.
+LEAST_PRICE = 1e-290
+# Needed by scaled forms: a scale is at least the first, so that its square is a float, and what underflowed before a
+# division by it is less than the second afterwards.
+LEAST_SCALE, UNDERFLOWN_SCALED = 1e-140, 1e-150
+# Needed by rows at norm 1, and by rows that were measured to be as good as orthonormal: their least singular value.
+NEARLY_ONE = 0.999999
+# Needed by bounds to second order: what they are relative to is refused above the first, and below it 1/(1 − ρ) with
+# all rounding is less than the second.
+MOST_DEFECT, INVERTED = 0.01, 1.02
+# Needed by squares and products: numbers beyond this are refused, so that none overflows.
+LARGEST = 1e100
 
 
 def roundings(count: Size) -> Size:
@@ -157,7 +180,7 @@ def scaled_error(error: float, size: float) -> float:
 def definite_room(size: int, diagonal: float, more: float = 0.0) -> float:
     """What is taken off the diagonal of a matrix X, n × n, before a Cholesky factor in floats is to prove X ⪰ `more`·I.
 
-        `more` + 2(n + 8)u(Σ|X_tt| + `more`)
+        `more` + 2(n + 8)u(Σ|X_tt| + `more`) + 10⁻³⁰⁰
 
     Guarantee: if the factorisation of fl(X − room·I) runs to its end, X ⪰ `more`·I for X as stored; `diagonal` is
     Σ|X_tt| as computed.
@@ -166,7 +189,7 @@ def definite_room(size: int, diagonal: float, more: float = 0.0) -> float:
     >>> 0 < definite_room(3, 1.0) < 1e-14
     True
     """
-    return more + 2 * (size + 8) * UNIT_ROUNDOFF * (diagonal + more)
+    return more + 2 * (size + 8) * UNIT_ROUNDOFF * (diagonal + more) + UNDERFLOWN
 
 
 def contraction_room(rows: int, columns: int, size: float) -> float:
@@ -196,8 +219,34 @@ def rational_room(matrix: np.ndarray) -> float:
     True
     """
     found = 1.1 * (len(matrix) + 4) * UNIT_ROUNDOFF * float(np.abs(np.diag(matrix)).sum())
-    found += ROOM * UNIT_ROUNDOFF * float(np.linalg.norm(matrix)) + 1e-300
+    found += ROOM * UNIT_ROUNDOFF * float(np.linalg.norm(matrix)) + UNDERFLOWN
     return found
+
+
+def underflown(sizes: float = 0.0) -> float:
+    """What underflow takes off two sums of products, the factors of one being sums themselves.
+
+    `sizes` is the sum of what those factors are multiplied with.
+
+    Guarantee: an upper bound for up to 10²² products: each is off by 2⁻¹⁰⁷⁵, and so is each part of a factor.
+    Source: docs/proofs/checks.md, "Units".
+
+    >>> underflown(1.0)
+    3e-300
+    """
+    return UNDERFLOWN * (2 + sizes)
+
+
+def inverted(bound: float) -> float:
+    """A bound of something times ‖X‖ as one of the same times ‖R⁻¹‖, where ‖I − XR‖ ≤ `MOST_DEFECT` was measured.
+
+    Guarantee: an upper bound: ‖R⁻¹‖ ≤ ‖X‖/(1 − 1/100) < 1.0102‖X‖, and the rest of 1.02 is for 10¹² roundings.
+    Source: docs/proofs/checks.md, "Units".
+
+    >>> inverted(1.0)
+    1.02
+    """
+    return INVERTED * bound
 
 
 def is_unit(length: float) -> bool:
