@@ -43,7 +43,7 @@ from sottovoce.verification import verify as verify_in
 from sottovoce.verification.backwards import MOST_WORK, Budget
 from sottovoce.verification.definition import exact_chain, inverse_column
 from sottovoce.verification.meaning import program_question
-from sottovoce.verification.others import ProgramPair, no_worse_in_programs
+from sottovoce.verification.others import Limit, ProgramPair, no_worse_in_programs
 
 # What is told here is told of floats; tests/test_balls.py holds them against balls.
 verify = partial(verify_in, arithmetic="float")
@@ -330,8 +330,8 @@ def test_rows_that_floats_cannot_tell_apart_are_combined_until_they_can(
     # Whoever asks whether this pair is worse than another of a report gets the same ends.
     asked = program_question(certificate, protocol)
     pair = ProgramPair(observers=(0,), target=2, question=asked)
-    limit = 1.01 * certificate.squared_upper
-    others = no_worse_in_programs(certificate, [pair], Participation.full(), limit, attained=True)
+    limit = Limit(participation=Participation.full(), squared=1.01 * certificate.squared_upper, attained=True)
+    others = no_worse_in_programs(certificate, [pair], limit)
     assert (others.proved, others.open) == (1, 0)
     # A forger who claims a per cent less, by a y that is as much smaller, or more than is attained, does not pass.
     assert certificate.proof.y is not None

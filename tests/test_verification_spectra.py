@@ -150,7 +150,7 @@ def test_nothing_indefinite_is_taken_for_definite(monkeypatch: pytest.MonkeyPatc
         assert len(moved) > 100
         assert not any(is_above(Y, least) for Y in moved)
     assert all(is_above(X + 60 * UNIT_ROUNDOFF * np.trace(X) * np.eye(2)) for X in barely)
-    whole = spectra.definite_room
+    whole = rounding.definite_room
     monkeypatch.setattr(spectra, "definite_room", lambda *given: MUTANT * whole(*given))
     assert any(is_above(X) for X in barely)
 

@@ -41,7 +41,14 @@ from sottovoce.verification.meaning import (
     question,
 )
 from sottovoce.verification.memory import AlikePairs, as_if_heard
-from sottovoce.verification.others import MOST_WORK, Others, ProgramPair, no_worse, no_worse_in_programs
+from sottovoce.verification.others import (
+    MOST_WORK,
+    Limit,
+    Others,
+    ProgramPair,
+    no_worse,
+    no_worse_in_programs,
+)
 from sottovoce.verification.training import no_worse_in_training
 from sottovoce.views import ONE_OBSERVER
 
@@ -341,7 +348,8 @@ def _others(
     for place in np.argsort(-stated.squared_upper, kind="stable").tolist():
         if stated.pair(place) != certified:
             targets.setdefault(int(stated.observer_of[place]), []).append(int(stated.targets[place]))
-    participation, attained = Participation.parse(stated.participation), stated.contribution == "vector"
+    participation = Participation.parse(stated.participation)
+    within = Limit(participation=participation, squared=limit, attained=stated.contribution == "vector")
     claims = []
     for row, about in targets.items():
         watching = tuple(weights.labels[node] for node in stated.observers[row])
@@ -357,9 +365,7 @@ def _others(
             for claim, about in claims
             for target in about
         ]
-        rest = no_worse_in_programs(
-            certificate, pairs, participation, limit, attained=attained, progress=progress
-        )
+        rest = no_worse_in_programs(certificate, pairs, within, progress=progress)
         return replace(rest, proved=rest.proved + 1)
     asked = [
         (question(replace(claim, target=weights.labels[about[0]]), weights), about) for claim, about in claims
@@ -367,7 +373,7 @@ def _others(
     if certificate.updates is not None:
         count = no_worse_in_training(certificate, asked, proved, participation, limit, progress=progress)
         return Others(proved=count + 1, open=stated.targets.size - count - 1)
-    found = no_worse(asked, participation, limit, attained=attained, progress=progress)
+    found = no_worse(asked, within, progress=progress)
     return replace(found, proved=found.proved + 1)
 
 
@@ -397,9 +403,7 @@ def _others_heard(
     found = no_worse_in_programs(
         certificate,
         pairs,
-        Participation.parse(stated.participation),
-        limit,
-        attained=False,
+        Limit(participation=Participation.parse(stated.participation), squared=limit, attained=False),
         # Beside moves, whose rounds cost alike, only caps count, whose do too: a report's line of ε rests on that.
         most_work=0.0 if isinstance(certificate.proof, MovesProof) else MOST_WORK,
         progress=progress,

@@ -185,7 +185,7 @@ def _shrunk(attack: LoopAttack) -> float:
 
 @dataclass
 class _Sums:
-    """Signals and variance over rounds, with what each signal may be off by; the variance is rounded up.
+    """Signals and variance over `added` rounds, with what each signal may be off by; the variance is rounded up.
 
         signal_j = Re Σ conj(δ_t)(λ_t)_j,     variance ≥ Σ λ_t* Q λ_t,     |signal − truth| ≤ off,
 
@@ -195,6 +195,7 @@ class _Sums:
     signal: Floats
     off: Floats
     variance: float = 0.0
+    added: int = 0
 
     @classmethod
     def of(cls, count: int) -> _Sums:
@@ -211,14 +212,15 @@ class _Sums:
         self.off = self.off + sizes.sum() * error
         self.off += roundings(8) * (np.abs(state) @ sizes + np.abs(self.signal))
         self.variance += _energy(asked, state, error)
+        self.added += 1
 
-    def value(self, rounds: int) -> Floats:
+    def value(self) -> Floats:
         """What the sums prove; their own rounding grows with the number of rounds that were added up.
 
         Guarantee: (|signal| − off)²/variance from below; T additions of `off` and `variance` lose at most T·u each,
         and 4(T + 8)u are added.
         """
-        units = 1 + roundings(4 * (rounds + 8))
+        units = 1 + roundings(4 * (self.added + 8))
         safe = np.maximum(np.abs(self.signal) - self.off * units, 0.0)
         return safe * safe / (self.variance * units) if self.variance > 0 else np.zeros_like(safe)
 
@@ -280,7 +282,7 @@ def _changing(attack: LoopAttack, asked: TrainingQuestion) -> Floats:
         state, error = _joined(_shown(asked, attack.statistic[t]), (state, error))
         sums.add(asked, state, error, attack.contributions[t])
         state, error = _back(asked, attack.slopes[t], state, error)
-    return sums.value(rounds)
+    return sums.value()
 
 
 def _joined(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
@@ -322,16 +324,14 @@ def _lasting(attack: LoopAttack, asked: TrainingQuestion, longest: int) -> Float
     sums = _Sums.of(loop.unknown.size)
     rounds = min(asked.charged, longest, max(1, MOST_PRODUCTS // (loop.transition.nnz + loop.unknown.size)))
     state, error = shown
-    done = 0
     while True:
         sums.add(asked, state, error, attack.contributions[0])
-        done += 1
         following, following_off = _earlier(asked, attack, shown, state, error)
         step, floor = float(np.abs(following - state).sum()), float((following_off + error).sum())
-        if done == rounds or step <= floor:
+        if sums.added == rounds or step <= floor:
             apart = above(step + floor + roundings(1) * float(np.abs(following).sum()))
-            whole = _all_rounds(attack, asked, sums, done, following, following_off, apart)
-            return np.maximum(sums.value(done), whole)
+            whole = _all_rounds(attack, asked, sums, (following, following_off), apart)
+            return np.maximum(sums.value(), whole)
         state, error = following, following_off
 
 
@@ -339,21 +339,19 @@ def _all_rounds(
     attack: LoopAttack,
     asked: TrainingQuestion,
     sums: _Sums,
-    done: int,
-    state: Floats,
-    error: Floats,
+    settled: tuple[Floats, Floats],
     apart: float,
 ) -> Floats:
-    """The values over all rounds where `done` of them are summed up and λ then moves by `apart` to `state`.
+    """The values over all rounds where some are summed up and λ then moves by `apart` to `settled`, off by its second.
 
-    λ of each of the `left` rounds is within drift = apart·left·max(1, ρ)^left of `state`, ρ = `reach`: in the sum
+    λ of each of the `left` rounds is within drift = apart·left·max(1, ρ)^left of that, ρ = `reach`: in the sum
     of Euclidean lengths of its points, which turning does not change and which AᵀD stretches by at most ρ. Where
     ρ^left exceeds e nothing is claimed of all rounds.
 
     Guarantee: signal from below, variance from above, both with the drift in them; 0 where nothing is proved.
     """
-    loop, contribution = asked.loop, attack.contributions[0]
-    left = asked.charged - done
+    loop, contribution, (state, error) = asked.loop, attack.contributions[0], settled
+    left = asked.charged - sums.added
     rows = np.asarray(loop.sizes.sum(axis=1)).ravel()
     terms = int(np.diff(loop.transition.indptr).max(initial=0))
     reach = float((np.abs(attack.slopes[0]) * rows).max()) * (1 + roundings(terms + 8))
@@ -369,5 +367,6 @@ def _all_rounds(
         signal=sums.signal + left * each,
         off=sums.off + left * loose + roundings(8) * np.abs(left * each),
         variance=(sums.variance + left * energy) * (1 + roundings(16)),
+        added=sums.added,
     )
-    return whole.value(done)
+    return whole.value()

@@ -77,7 +77,7 @@ def ends_in_floats(
     """
     if isinstance(certificate.proof, ShiftProof):
         asked = question(certificate, schedule[0])
-        return *verify_training(certificate, certificate.proof, asked, participation, checks), []
+        return *verify_training(certificate, asked, participation, checks), []
     if isinstance(certificate.proof, MovesProof):
         return *verify_memory(certificate, certificate.proof, schedule, participation, checks), []
     if certificate.as_heard:
@@ -91,8 +91,13 @@ def ends_in_floats(
 def is_gossip(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> bool:
     """Whether this is s_t = D W s_{t−1} + x_t + u_t with rows of W that sum to 1 and |D| ≤ 1, as `hidden` takes it.
 
-    `damping` is None where noise is encoded, has levels, or the weights take turns; all that goes to `programs`. A
-    wrong answer here could cost tightness or time alone: both roads prove what they return.
+    `damping` is None where noise is encoded, has levels, or weights or programs take turns; all that goes to
+    `programs`, which proves what it returns of every program, gossip too.
+
+    Guarantee: True only if the certificate's program is, instruction by instruction and number by number, message =
+    D·model + contribution + u with fresh u of deviation 1, then exchange; so contributions stand beside noise of their
+    own node, M ⪯ I, and `hidden` has the loop D W. |D| ≤ 1 and the sums of rows, which floats say to 10⁻⁹, only keep
+    powers small: no bound takes them for granted.
     """
     damping = certificate.damping
     if damping is None or uneven_row(schedule[0].matrix) is not None:

@@ -90,7 +90,11 @@ class SeenBlocks:
 
     @cached_property
     def gram(self) -> NDArray[np.float64]:
-        """K = N Nᵀ over the rows and rounds that are seen."""
+        """K = N Nᵀ over the rows and rounds that are seen.
+
+        Guarantee: entry by entry within γ_{`_gram_steps`}|N||N|ᵀ of N Nᵀ for the N that `responses` hold, and symmetric
+        to the bit; what these are off by themselves is counted in `dense_form`.
+        """
         return _gram(np.stack(self.responses), self.rounds)[: self.kept, : self.kept]
 
     @cached_property

@@ -62,7 +62,10 @@ class HiddenLoop:
 
     @cached_property
     def sizes(self) -> sparse.csr_array:
-        """The sizes |A|."""
+        """The sizes |A|.
+
+        Guarantee: exact of the floats of A as stored; those of the rationals are within `relative` units of them.
+        """
         return abs(self.transition)
 
     @cached_property
@@ -149,7 +152,10 @@ class Kernel:
 
     @cached_property
     def sizes(self) -> sparse.csr_array:
-        """The sizes |S|."""
+        """The sizes |S|.
+
+        Guarantee: exact of the floats of S as stored, each of which is a rational rounded once.
+        """
         return abs(self.solved)
 
     @cached_property

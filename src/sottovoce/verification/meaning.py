@@ -145,7 +145,11 @@ def question(certificate: Certificate, weights: GossipWeights) -> AveragingQuest
 
 
 def certified_protocol(certificate: Certificate, schedule: tuple[GossipWeights, ...]) -> Protocol:
-    """The protocol of a certificate on the weights of its schedule."""
+    """The protocol of a certificate on the weights of its schedule, without what training does to the model.
+
+    Guarantee: exact: program, rounds and encoder are those of the file, and weights those at hand, whose hashes
+    `checking` has compared.
+    """
     return Protocol(
         weights=schedule,
         program=certificate.program,

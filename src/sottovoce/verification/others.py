@@ -21,7 +21,7 @@ import numpy as np
 
 from sottovoce.errors import NotCertified
 from sottovoce.verification.backwards import Budget
-from sottovoce.verification.ends import taking_part
+from sottovoce.verification.ends import joint_rounds, taking_part
 from sottovoce.verification.forms import dense_form, dominating, seen_blocks
 from sottovoce.verification.fresh import fresh_rows
 from sottovoce.verification.hidden import hidden_nodes
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sottovoce.verification.forms import ComputedForm
     from sottovoce.verification.meaning import AveragingQuestion, ProgramQuestion
 
-__all__ = ["MOST_WORK", "Others", "ProgramPair", "Worse", "no_worse", "no_worse_in_programs"]
+__all__ = ["MOST_WORK", "Limit", "Others", "ProgramPair", "Worse", "no_worse", "no_worse_in_programs"]
 
 # Multiplications, a pair counted as ten million at least; this many take about a minute.
 MOST_WORK = 100_000_000_000
@@ -48,6 +48,18 @@ _MOST_ROUNDS = 1024
 _MOST_ROWS = 4000
 # Steps of the power method from one attempt to the next; 0 is y_t = Σ_s |M_st|. Few pairs need more than the first.
 _STEPS = (0, 60, 600, 6000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """What no pair may exceed: Δ² of `squared`, for contributions as `participation` has them.
+
+    With `attained` a pair that exceeds it is sought too, for contributions that are vectors.
+    """
+
+    participation: Participation
+    squared: float
+    attained: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,17 +94,13 @@ class Others:
 
 def no_worse(
     asked: Sequence[tuple[AveragingQuestion, Sequence[int]]],
-    participation: Participation,
-    limit: float,
+    limit: Limit,
     *,
-    attained: bool,
-    most_work: float = MOST_WORK,
     progress: Callable[[int, int], None] | None = None,
 ) -> Others:
-    """Which pairs have Δ² ≤ `limit`: for each question about an observer, each of its targets.
+    """Which pairs stay within the limit: for each question about an observer, each of its targets.
 
-    Observers are taken in the order given, as long as the work lasts. With `attained` a pair that exceeds the limit
-    is sought too, for contributions that are vectors.
+    Observers are taken in the order given, as long as the work lasts.
 
     Guarantee: a pair counts as proved only if diag(y) ⪰ M was proved for a y that sums to at most `limit` over
     every pattern, or if the number of rounds is within it; `worse` attains what it says. M ⪯ I gives the number of
@@ -101,14 +109,14 @@ def no_worse(
     """
     total = sum(len(targets) for _, targets in asked)
     proved = done = 0
-    left = most_work
+    left = float(MOST_WORK)
     for question, targets in asked:
-        if participation.largest_count(question.rounds) <= limit:
+        if limit.participation.largest_count(question.rounds) <= limit.squared:
             proved += len(targets)
         elif _work(question, len(targets)) <= left:
             left -= _work(question, len(targets))
             try:
-                found = _observer(question, targets, participation, limit, attained=attained)
+                found = _observer(question, targets, limit)
             except NotCertified:
                 found = Others(proved=0, open=len(targets))
             proved += found.proved
@@ -123,10 +131,8 @@ def no_worse(
 def no_worse_in_programs(
     certificate: Certificate,
     pairs: Sequence[ProgramPair],
-    participation: Participation,
-    limit: float,
+    limit: Limit,
     *,
-    attained: bool,
     most_work: float = MOST_WORK,
     progress: Callable[[int, int], None] | None = None,
 ) -> Others:
@@ -138,16 +144,16 @@ def no_worse_in_programs(
     for done, pair in enumerate(pairs, start=1):
         asked = pair.question
         needed = float(_PER_PAIR + asked.rows**2 * (asked.rows + asked.draws))
-        if own_cap(certificate, asked, participation) <= limit:
+        if own_cap(certificate, asked, limit.participation) <= limit.squared:
             proved += 1
         elif needed <= left:
             left -= needed
             try:
-                upper, lower = _program_ends(asked, participation, limit, attained=attained)
+                upper, lower = _program_ends(asked, limit)
             except NotCertified:
                 upper, lower = np.inf, 0.0
-            proved += upper <= limit
-            if lower > limit:
+            proved += upper <= limit.squared
+            if lower > limit.squared:
                 worse = Worse(observers=pair.observers, target=pair.target, squared=lower)
                 return Others(proved=proved, open=len(pairs) - proved, worse=worse)
         if progress is not None:
@@ -155,20 +161,18 @@ def no_worse_in_programs(
     return Others(proved=proved, open=len(pairs) - proved)
 
 
-def _program_ends(
-    asked: ProgramQuestion, participation: Participation, limit: float, *, attained: bool
-) -> tuple[float, float]:
-    """Both ends of Δ² of one pair, no better than `limit` needs.
+def _program_ends(asked: ProgramQuestion, limit: Limit) -> tuple[float, float]:
+    """Both ends of Δ² of one pair, no better than the limit needs.
 
     Guarantee: lower ≤ Δ² ≤ upper; both infinite where a contribution is seen beside no noise.
     """
     require_affordable(asked)
     budget = Budget()
     fresh = fresh_rows(asked.rounds, asked.seen, asked.count, budget)
-    if fresh.bare.intersection(taking_part(participation, asked.count).tolist()):
+    if fresh.bare.intersection(taking_part(limit.participation, asked.count).tolist()):
         return np.inf, np.inf
     form = seen_form(asked, fresh, budget)
-    return _ends(form, participation, asked.count, limit, attained)
+    return _ends(form, asked.count, limit)
 
 
 def _work(question: AveragingQuestion, targets: int) -> float:
@@ -184,14 +188,7 @@ def _work(question: AveragingQuestion, targets: int) -> float:
     return float(seen**2 * (seen + n) + targets * (_PER_PAIR + seen**2 * rounds + 10 * rounds**3))
 
 
-def _observer(
-    question: AveragingQuestion,
-    targets: Sequence[int],
-    participation: Participation,
-    limit: float,
-    *,
-    attained: bool,
-) -> Others:
+def _observer(question: AveragingQuestion, targets: Sequence[int], limit: Limit) -> Others:
     """The targets of one observer, its view rebuilt once.
 
     The observer is given what its view leaves open about known nodes (`complete`). That only raises M, so upper
@@ -201,20 +198,20 @@ def _observer(
     blocks = seen_blocks(hidden, question.rounds)
     place = {int(node): k for k, node in enumerate(hidden.unknown)}
     proved = 0
+    if hidden.completed:
+        limit = replace(limit, attained=False)
     for target in targets:
         form = dense_form(replace(hidden, target=place[target]), question.rounds, blocks)
-        upper, lower = _ends(form, participation, question.rounds, limit, attained and not hidden.completed)
-        proved += upper <= limit
-        if lower > limit:
+        upper, lower = _ends(form, question.rounds, limit)
+        proved += upper <= limit.squared
+        if lower > limit.squared:
             worse = Worse(observers=question.observers, target=target, squared=lower)
             return Others(proved=proved, open=len(targets) - proved, worse=worse)
     return Others(proved=proved, open=len(targets) - proved)
 
 
-def _ends(
-    form: ComputedForm, participation: Participation, rounds: int, limit: float, attained: bool
-) -> tuple[float, float]:
-    """An upper end of Δ² and a lower one (0 if none is sought), no better than `limit` needs.
+def _ends(form: ComputedForm, rounds: int, limit: Limit) -> tuple[float, float]:
+    """An upper end of Δ² and a lower one (0 if none is sought), no better than the limit needs.
 
         y_t = Σ_s |M_st|   at first, then   V ← rows of M V at unit length,   y_t = ‖(M V)_t‖.
 
@@ -222,10 +219,8 @@ def _ends(
     Rows of V are shrunk by 10⁻⁹, far more than their norms can round, so that the stream is one of norm at most 1.
     Source: Nesterov (1998) for y; Burer and Monteiro (2003) for V of about √(2T) columns.
     """
-    if not participation.is_listed:
-        joint, attained = [np.arange(rounds)], False
-    else:
-        joint = list(participation.patterns(rounds))
+    participation, attained = limit.participation, limit.attained and limit.participation.is_listed
+    joint = joint_rounds(participation, rounds)
     upper, lower = np.inf, 0.0
     streams = [_start(len(pattern)) for pattern in joint]
     for steps in _STEPS:
@@ -241,7 +236,7 @@ def _ends(
                 stream[pattern] = streams[k] * SHORTER
                 lower = max(lower, form.attains(stream))
         upper = min(upper, participation.largest_sum(raised))
-        if upper <= limit or lower > limit:
+        if upper <= limit.squared or lower > limit.squared:
             break
     return upper, lower
 

@@ -77,6 +77,9 @@ def worked_out(protocol: Protocol) -> Maker | None:
 
     Instructions, draws and registers are compared with those of `momentum` and `repeated`, so a program of another
     name that does the same counts, and one that does anything else does not.
+
+    Guarantee: exact: a recursion is one of the program that was given, whose draws are fresh and of level 1, on the one
+    matrix of its schedule. None says that nothing is proved, whatever the program is.
     """
     if len(protocol.programs) > 1 or len(protocol.schedule) > 1 or protocol.encoded:
         return None

@@ -4,8 +4,8 @@
 The upper end says: whatever maps in the ball the nodes apply, and whatever the observers send, the view is μ-GDP
 with μ² = Δ²/σ². It is proved step by step (`shift`). The lower end says: some linear maps in the ball, and some
 statistic of the view, tell the two runs apart this well (`attacks`). Both start from the same `TrainingQuestion`,
-which is rebuilt from graph and view; `verify_training` takes either arithmetic, so floats and balls share the
-reading and not a number.
+which is rebuilt from graph and view; `verify_training` takes either arithmetic (`Deciders`), so floats and balls
+share the reading and not a number.
 
 `simple_bound` needs no certificate at all. Reports of many pairs use it to show that most of them cannot be the
 worst.
@@ -14,7 +14,7 @@ worst.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sottovoce.verification.meaning import AveragingQuestion
     from sottovoce.verification.shift import ShiftCheck
 
-__all__ = ["no_worse_in_training", "relation_checks", "simple_bound", "verify_training"]
+__all__ = ["Deciders", "no_worse_in_training", "relation_checks", "simple_bound", "verify_training"]
 
 # Pairs that are looked at one by one, and numbers of a view that is solved densely.
 MOST_PAIRS = 20_000
@@ -44,28 +44,37 @@ MOST_NUMBERS = 10_000_000
 _SHARES = np.linspace(0, 1, 21)[1:]
 
 
+class Deciders(NamedTuple):
+    """An arithmetic: what decides a proof from above, and an attack from below."""
+
+    check: Callable[[ShiftProof, TrainingQuestion], ShiftCheck]
+    attain: Callable[[LoopAttack, TrainingQuestion], float]
+
+
+_FLOATS = Deciders(check_shift, attained)
+
+
 def verify_training(
     certificate: Certificate,
-    proof: ShiftProof,
     asked: AveragingQuestion,
     participation: Participation,
     checks: list[Check],
-    *,
-    check: Callable[[ShiftProof, TrainingQuestion], ShiftCheck] = check_shift,
-    attain: Callable[[LoopAttack, TrainingQuestion], float] = attained,
+    arithmetic: Deciders = _FLOATS,
 ) -> tuple[float, float]:
     """What the attack and the proof of a certificate prove of Δ², from below and from above; `checks` takes each step.
 
-    Guarantee: that of `check` for the upper end and of `attain` for the lower; an infinite upper end proves
-    nothing.
+    Guarantee: that of `arithmetic.check` for the upper end and of `arithmetic.attain` for the lower; an infinite upper
+    end proves nothing.
     """
+    proof = certificate.proof
+    assert isinstance(proof, ShiftProof)
     claim = training_question(certificate, asked, participation)
     _check_fit(proof, claim)
     rows, hidden = claim.seen.pivots.size, claim.loop.unknown.size
     checks += relation_checks(certificate, claim)
     found = f"what is seen of {hidden} hidden nodes has rank {rows}, decided exactly"
     checks.append(Check("rationals", True, found))
-    proved = check(proof, claim)
+    proved = arithmetic.check(proof, claim)
     upper, claimed = proved.squared_upper, certificate.squared_upper
     told = (
         f"{proof.method} proves Δ² ≤ {upper!r}; claimed {claimed!r}"
@@ -77,7 +86,7 @@ def verify_training(
         checks.append(no_lower_end(certificate))
         return 0.0, upper
     failure = attack_failure(proof.attack, claim)
-    lower = 0.0 if failure else attain(proof.attack, claim)
+    lower = 0.0 if failure else arithmetic.attain(proof.attack, claim)
     holds = not failure and lower >= certificate.squared_lower
     told = f"the attack attains at least {lower!r}; claimed {certificate.squared_lower!r}"
     checks.append(Check("lower end", holds, f"the attack is none: {failure}" if failure else told))

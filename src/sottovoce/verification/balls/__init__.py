@@ -78,7 +78,7 @@ def ends_in_balls(
     """
     if isinstance(certificate.proof, ShiftProof):
         asked = question(certificate, schedule[0])
-        return *training_ends(certificate, certificate.proof, asked, participation, checks), []
+        return *training_ends(certificate, asked, participation, checks), []
     if isinstance(certificate.proof, MovesProof):
         return *memory_ends(certificate, certificate.proof, schedule, participation, checks), []
     if certificate.as_heard:

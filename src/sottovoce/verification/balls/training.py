@@ -17,7 +17,7 @@ from sottovoce.verification.balls.loops import exact_loop
 from sottovoce.verification.balls.numbers import decided, positive, rational
 from sottovoce.verification.balls.steps import check_in_balls
 from sottovoce.verification.memory import verify_memory
-from sottovoce.verification.training import verify_training
+from sottovoce.verification.training import Deciders, verify_training
 
 if TYPE_CHECKING:
     from sottovoce.certificates import Certificate, MovesProof, ShiftProof
@@ -31,11 +31,7 @@ __all__ = ["memory_ends", "memory_work", "training_ends", "training_work"]
 
 
 def training_ends(
-    certificate: Certificate,
-    proof: ShiftProof,
-    asked: AveragingQuestion,
-    participation: Participation,
-    checks: list[Check],
+    certificate: Certificate, asked: AveragingQuestion, participation: Participation, checks: list[Check]
 ) -> tuple[float, float]:
     """What the attack and the proof of a certificate prove of Δ², from below and from above; `checks` takes each step.
 
@@ -44,15 +40,11 @@ def training_ends(
     """
     claim = training_question(certificate, asked, participation)
     loop = exact_loop(claim, noise_of(certificate, asked.weights.n))
-    return verify_training(
-        certificate,
-        proof,
-        asked,
-        participation,
-        checks,
+    balls = Deciders(
         check=lambda proof, _: check_in_balls(proof, loop),
         attain=lambda attack, _: attained_in_balls(attack, loop),
     )
+    return verify_training(certificate, asked, participation, checks, balls)
 
 
 def memory_ends(
