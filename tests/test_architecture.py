@@ -183,6 +183,7 @@ EDGES: dict[str, set[str]] = {
         "learning",
     },
     "peers": {
+        "rounding",
         "certificates",
         "sensitivities",
         "verification",

@@ -19,6 +19,7 @@ from sottovoce.graphs import matrix_weights
 from sottovoce.peers import grid as grids
 from sottovoce.peers.grid import (
     Grid,
+    Messages,
     chosen_grid,
     covering_radius,
     grid_excess,
@@ -466,26 +467,26 @@ def test_mixing_rounds_to_the_nearest_exactly() -> None:
 def test_the_finest_grid_fits_and_costs_less_than_a_hundredth(
     dimension: int, rounds: int, weight_total: int
 ) -> None:
-    run: dict[str, Any] = {"rounds": rounds, "clip": 1.0, "noise_std": 8.0}
+    run = Messages(rounds=rounds, clip=1.0, noise_std=8.0)
     # A node among seven others that are seen in sum alone: the least sensitive view there is here.
     seen: dict[str, Any] = {"sensitivity": math.sqrt(rounds / 7)}
     excess = view_excess([[1] * 7], mixing=[[1] * 7] * 7, denominator=8, rounds=rounds, dimension=dimension)
-    grid = chosen_grid(**run, **seen, excess=excess, weight_total=weight_total)
-    largest = largest_value(**run, grid=grid)
+    grid = chosen_grid(run, **seen, excess=excess, weight_total=weight_total)
+    largest = largest_value(run, grid)
     assert largest < 2**53
     assert weight_total * largest < 2**63
     assert grid.unit * excess < 1e-4 * seen["sensitivity"]
-    finer = largest_value(**run, grid=Grid(exponent=grid.exponent + 1))
+    finer = largest_value(run, Grid(exponent=grid.exponent + 1))
     assert finer >= 2**53 or weight_total * finer >= 2**63
     with pytest.raises(NotCertified, match="costs more than"):
-        chosen_grid(**run, **seen, excess=excess, weight_total=weight_total, cost=1e-14)
+        chosen_grid(run, **seen, excess=excess, weight_total=weight_total, cost=1e-14)
     with pytest.raises(NotCertified, match="no grid holds it"):
-        chosen_grid(**run, **seen, excess=excess, weight_total=2**60)
+        chosen_grid(run, **seen, excess=excess, weight_total=2**60)
 
 
 def test_the_bound_on_messages_holds_for_the_largest_noise_that_counts() -> None:
     grid, rounds, nodes = Grid(exponent=4), 30, 3
-    largest = largest_value(rounds=rounds, clip=2.0, noise_std=1.5, grid=grid)
+    largest = largest_value(Messages(rounds=rounds, clip=2.0, noise_std=1.5), grid)
     sent = np.zeros(nodes, dtype=np.int64)
     for _ in range(rounds):
         sent = (

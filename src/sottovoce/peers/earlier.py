@@ -8,7 +8,6 @@ the node, whatever records it had in them: nobody can tell records that stayed f
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +17,7 @@ import msgspec
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, read_form, strict_json
 from sottovoce.peers.keeping import opened_alone
+from sottovoce.peers.rounding import squares_above
 from sottovoce.peers.transcript import Lines
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ class Run(Form, frozen=True, kw_only=True):
         """μ of the nodes with these keys at most: that of the smallest pool known to hold all of them that were there.
 
         Who was not in the run saw nothing of it, as letters are sealed; nobody saw more than every message.
+
+        **Guarantee**: an upper bound of μ for all nodes with these keys together, if each number of the line is one,
+        letters are read by whom they are sealed for alone, and no other node of the run has any of these keys.
         """
         there = keys & set(self.nodes)
         if not there:
@@ -76,7 +79,7 @@ class Earlier:
         """
         held = None if keys is None else frozenset(keys)
         mus = [each.mu if held is None else each.mu_of(held) for each in self.runs]
-        return math.fsum(mu * mu for mu in mus) * (1 + 2**-50)
+        return squares_above(mus)
 
     def of_run(self, run: str) -> Run | None:
         """What is written of one run."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from sottovoce.errors import InputError, NotCertified, at_least, positive
 from sottovoce.peers.noise import MOST_DEVIATION, rounded_gaussian
+from sottovoce.peers.rounding import few_above, summed_above
 from sottovoce.peers.whole import program_reach
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Grid",
+    "Messages",
     "RoundSight",
     "chosen_grid",
     "covering_radius",
@@ -42,8 +44,6 @@ __all__ = [
 
 # A noise beyond this many standard deviations is counted as overflow: its probability is below 2^-1150.
 _TAIL = 40
-# More than all roundings of a short chain of float operations, each of at most 2^-53.
-_UP = 1 + 2**-40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ def covering_radius(rows: Sequence[Sequence[int]], *, nodes: int) -> float:
     kinds = [kind for kind in kinds if any(kind)]
     basis = _kernel([[kind[row] for kind in kinds] for row in range(len(rows))], len(kinds))
     squares += sum(int(vector @ vector) for vector in basis)
-    return math.sqrt(squares) / 2 * _UP
+    return few_above(math.sqrt(squares) / 2)
 
 
 def _kernel(rows: Sequence[Sequence[int]], size: int) -> list[NDArray[np.object_]]:
@@ -187,7 +187,7 @@ def grid_excess(
     before = [0.0, *radii[:-1]]
     pairs = zip(radii, before, strict=True)
     total = sum((now + lipschitz * (gain * last + slack) + slack) ** 2 for now, last in pairs)
-    return math.sqrt(dimension * total) * _UP
+    return summed_above(math.sqrt(dimension * total), len(radii))
 
 
 def view_excess(
@@ -274,7 +274,7 @@ def schedule_excess(rounds: Sequence[RoundSight | None], *, denominator: int, di
         moved = radius + sight.lipschitz * (gain * last + slack) + slack
         total, last = total + max(unmoved, moved) ** 2, radius
         gain = _stretch(sight.mixing, sight.denominator or denominator)
-    return math.sqrt(dimension * total) * _UP
+    return summed_above(math.sqrt(dimension * total), len(rounds), carried=3)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -286,70 +286,72 @@ def _radius(rows: tuple[tuple[int, ...], ...], nodes: int) -> float:
 def _stretch(mixing: tuple[tuple[int, ...], ...], denominator: int) -> float:
     """A bound of the norm of the weights among hidden nodes."""
     sizes = np.abs(np.array(mixing, dtype=object))
-    return math.sqrt(int(sizes.sum(axis=0).max()) * int(sizes.sum(axis=1).max())) / denominator * _UP
+    return few_above(math.sqrt(int(sizes.sum(axis=0).max()) * int(sizes.sum(axis=1).max())) / denominator)
 
 
-def largest_value(
-    *,
-    rounds: int,
-    clip: float,
-    noise_std: float,
-    grid: Grid,
-    program: Program | None = None,
-    pull: Fraction = Fraction(0),
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Messages:
+    """What the messages of a run are made of: contributions up to `clip` and noise, both as they are sent, in `rounds`.
+
+    Of a `program` other than gossip, to whose contributions a penalty adds up to `pull` times the model.
+    """
+
+    rounds: int
+    clip: float
+    noise_std: float
+    program: Program | None = None
+    pull: Fraction = Fraction(0)
+
+
+def largest_value(messages: Messages, grid: Grid) -> int:
     """A bound on all messages in units of the grid, for weights that are not negative with rows of sum at most 1.
 
         T · (clip/unit + 2 + 40·deviation)
 
-    for gossip, and `program_reach` for other programs, to whose contributions a penalty adds `pull` times the model.
+    for gossip, and `program_reach` for other programs.
 
     **Guarantee**: exceeded only if a noise is beyond 40 standard deviations, of probability below 2^-1150 each.
     """
+    rounds, program = messages.rounds, messages.program
     at_least(1, rounds=rounds)
-    clipped = math.ceil(Fraction(clip) * Fraction(2) ** grid.exponent)
-    fresh = clipped + 2 + _TAIL * grid.deviation(noise_std)
-    return (
-        rounds * fresh if program is None else program_reach(program, rounds=rounds, fresh=fresh, pull=pull)
-    )
+    clipped = math.ceil(Fraction(messages.clip) * Fraction(2) ** grid.exponent)
+    fresh = clipped + 2 + _TAIL * grid.deviation(messages.noise_std)
+    if program is None:
+        return rounds * fresh
+    return program_reach(program, rounds=rounds, fresh=fresh, pull=messages.pull)
 
 
 def chosen_grid(
-    *,
-    sensitivity: float,
-    clip: float,
-    excess: float,
-    noise_std: float,
-    rounds: int,
-    weight_total: int,
-    cost: float = 0.01,
-    program: Program | None = None,
-    pull: Fraction = Fraction(0),
+    messages: Messages, *, sensitivity: float, excess: float, weight_total: int, cost: float = 0.01
 ) -> Grid:
     """The finest grid that a run fits on: sums into 64 bits, and messages into the 53 that floats hold exactly.
 
-    Words are sent whole, so finer costs nothing. `weight_total` is the largest sum of a receiver's whole weights, its
-    own among them. A grid on which `excess` asks for a larger share of the noise than `cost` is refused. Terms of a
-    `program` other than gossip are multiplied in floats, and have two bits less, so that none is off by a unit.
+    Words are sent whole, so finer costs nothing. `sensitivity` is Δ, in clips, and `weight_total` the largest sum of a
+    receiver's whole weights, its own among them. A grid on which `excess` asks for a larger share of the noise than
+    `cost` is refused. Terms of a program other than gossip are multiplied in floats, and have two bits less, so that
+    none is off by a unit.
 
-    >>> chosen_grid(sensitivity=3.0, clip=1.0, excess=2302.8, noise_std=5.0, rounds=100, weight_total=8).exponent
+    **Guarantee**: none but that messages fit, as `largest_value` has it: what a grid costs, `grid_excess` bounds for
+    any of them.
+
+    >>> run = Messages(rounds=100, clip=1.0, noise_std=5.0)
+    >>> chosen_grid(run, sensitivity=3.0, excess=2302.8, weight_total=8).exponent
     38
     """
+    clip, noise_std, rounds = messages.clip, messages.noise_std, messages.rounds
     positive(sensitivity=sensitivity, clip=clip, excess=excess, noise_std=noise_std, cost=cost)
     at_least(1, rounds=rounds, weight_total=weight_total)
 
     def fits(grid: Grid) -> bool:
         if Fraction(noise_std) > MOST_DEVIATION * Fraction(2) ** -grid.exponent:
             return False
-        largest = largest_value(
-            rounds=rounds, clip=clip, noise_std=noise_std, grid=grid, program=program, pull=pull
-        )
-        return largest < (2**53 if program is None else 2**51) and weight_total * largest < 2**63
+        largest = largest_value(messages, grid)
+        return largest < (2**53 if messages.program is None else 2**51) and weight_total * largest < 2**63
 
     # Noise of one unit is the least there is, and of 2^53 the most.
     top = 54 - math.frexp(noise_std)[1]
     grid = next((grid for grid in map(_grid, range(top, top - 55, -1)) if fits(grid)), None)
-    if grid is None or grid.unit * excess * _UP > cost * sensitivity * clip:
+    if grid is None or grid.unit * excess > cost * sensitivity * clip:
         found = (
             "no grid holds it"
             if grid is None

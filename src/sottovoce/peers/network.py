@@ -9,7 +9,7 @@ import tomllib
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -17,11 +17,12 @@ import numpy as np
 from sottovoce.errors import FileError, InputError, positive, probability
 from sottovoce.forms import Form, read_form
 from sottovoce.learning import Data, GradientLoss, Task, plan, shards_of, task_from
-from sottovoce.peers.grid import Grid, chosen_grid, grid_excess, largest_value, view_excess
+from sottovoce.peers.grid import Grid, Messages, chosen_grid, grid_excess, largest_value, view_excess
 from sottovoce.peers.groups import least_threshold
 from sottovoce.peers.identity import Card, check_public
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.naming import name_of, read_part
+from sottovoce.peers.rounding import few_above, pull_above
 from sottovoce.peers.weighting import Weighting, weights_of, whole_weights
 from sottovoce.peers.whole import check_ported, ported
 from sottovoce.protocols import Protocol, parse_protocol, unencoded
@@ -143,13 +144,17 @@ class Network:
         """Whether a round in which a node sends costs it Δ² ≤ 1, whatever others do."""
         return ported(self.protocol)
 
-    @property
-    def _growth(self) -> dict[str, Any]:
-        """How messages of another program than gossip grow: the program, and how a penalty pulls at the model."""
-        if self.protocol.plain:
-            return {}
-        pull = Fraction(1 - float(self.exposure.damping.min())).limit_denominator(2**40) + Fraction(1, 2**39)
-        return {"program": self.protocol.programs[0], "pull": pull}
+    @cached_property
+    def _messages(self) -> Messages:
+        """What messages are made of, at the largest step: of another program than gossip, how they grow as well."""
+        step, plain = float(self.steps.max()), self.protocol.plain
+        return Messages(
+            rounds=self.settings.rounds,
+            clip=step * self.settings.clip,
+            noise_std=step * self.noise_std,
+            program=None if plain else self.protocol.programs[0],
+            pull=Fraction(0) if plain else pull_above(float(self.exposure.damping.min())),
+        )
 
     @property
     def n(self) -> int:
@@ -265,35 +270,32 @@ class Network:
     @cached_property
     def grid(self) -> Grid:
         """The multiples of a power of two on which masked messages lie: the finest that a run fits on."""
-        steps, clip = self.steps, self.settings.clip
+        steps = self.steps
         return chosen_grid(
-            sensitivity=float(steps.min() / steps.max()) * self._whole.gradient_sensitivity / clip,
-            clip=float(steps.max()) * clip,
+            self._messages,
+            sensitivity=float(steps.min() / steps.max())
+            * self._whole.gradient_sensitivity
+            / self.settings.clip,
             excess=max(self.grid_excess((i,)) for i in range(self.n))
             if self.protocol.plain
             else self.local_excess(self.settings.rounds),
-            noise_std=float(steps.max()) * self.noise_std,
-            rounds=self.settings.rounds,
             weight_total=self.denominator,
-            **self._growth,
         )
 
     @cached_property
     def largest(self) -> int:
-        """A bound of every masked message, in units of the grid."""
-        step = float(self.steps.max())
-        return largest_value(
-            rounds=self.settings.rounds,
-            clip=step * self.settings.clip,
-            noise_std=step * self.noise_std,
-            grid=self.grid,
-            **self._growth,
-        )
+        """A bound of every masked message, in units of the grid.
+
+        Guarantee: as for `largest_value`: exceeded only by noise beyond 40 standard deviations.
+        """
+        return largest_value(self._messages, self.grid)
 
     def grid_excess(self, members: tuple[int, ...], *, sums: bool = True) -> float:
         """By how much the grid makes what `members` see more sensitive, in its units: docs/proofs/grid.md.
 
         They see the sums that they receive, or else each message.
+
+        Guarantee: as for `view_excess`, of the rounds as they were agreed on: nobody drops out.
         """
         hidden = [j for j in range(self.n) if j not in members]
         senders = {j for i in members for j in self.senders(i)} - set(members)
@@ -308,25 +310,38 @@ class Network:
         )
 
     def grid_mu(self, excess: float) -> float:
-        """What an excess in units of the grid adds to μ, rounded up; nothing where messages are not on one."""
+        """What an excess in units of the grid adds to μ, rounded up; nothing where messages are not on one.
+
+        Guarantee: an upper bound if the excess is one: it is divided by the least noise of any round.
+        Source: docs/proofs/grid.md, "The allowance".
+        """
         if self.settings.sums == "plain":
             return 0.0
-        return excess * self.grid.unit / (float(self.steps.min()) * self.noise_std) * (1 + 2**-40)
+        return few_above(excess * self.grid.unit / (float(self.steps.min()) * self.noise_std))
 
     def local_excess(self, rounds: int) -> float:
-        """The excess for whoever reads every message: a message of the node's own may be rounded otherwise."""
+        """The excess for whoever reads every message: a message of the node's own may be rounded otherwise.
+
+        Guarantee: as for `grid_excess`, of so many rounds in which the node sends.
+        """
         return grid_excess([0.0] * rounds, hidden=1, dimension=self.dimension, lipschitz=0.0)
 
     @property
     def lipschitz(self) -> float | None:
-        """By how much messages stretch differences of what was received, at most; None if nothing is known."""
+        """By how much messages stretch differences of what was received, at most; None if nothing is known.
+
+        Guarantee: an upper bound for every hidden node, whatever its records, if the slopes of the loss hold.
+        """
         # Damping alone shrinks; of losses of which nothing is known, nothing is used.
         exposure = self.exposure
         hull = (0.0, 1.0) if exposure.state_free else exposure.reaction.hull(0, self.settings.rounds)
         return None if hull is None else max(1.0, *map(abs, hull))
 
     def plan(self, view: View | str, *, rounds: int | None = None, delta: float | None = None) -> Plan:
-        """What training of so many rounds gives away in a view, from public numbers alone."""
+        """What training of so many rounds gives away in a view, from public numbers alone.
+
+        Guarantee: that of `sottovoce.learning.plan`, for the loop without a grid; `grid_mu` is what one adds.
+        """
         settings = self.settings
         protocol = self.protocol if rounds is None else replace(self.protocol, rounds=rounds)
         asked = Scenario(protocol=protocol, view=view, relation=settings.relation)

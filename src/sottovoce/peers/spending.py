@@ -29,7 +29,9 @@ from sottovoce.errors import NotCertified
 from sottovoce.graphs import GossipWeights, is_symmetric, quotients
 from sottovoce.peers.grid import RoundSight, schedule_excess
 from sottovoce.peers.history import History
+from sottovoce.peers.rounding import few_above
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip
+from sottovoce.rounding import TINY
 from sottovoce.sensitivities import certify
 from sottovoce.views import View
 
@@ -164,7 +166,7 @@ def total(layout: Layout, proof: Callable[[CertifiedRounds], float | None], delt
         squares.append(found)
         # Rounds that stand alone leave nothing to each other, in whatever order.
         sights += part.sights
-    squared = math.fsum([*squares, seen]) * (1 + 2**-50)
+    squared = few_above(math.fsum([*squares, seen]))
     excess = schedule_excess(
         [*[None] * seen, *sights], denominator=network.denominator, dimension=network.dimension
     )
@@ -184,12 +186,12 @@ def round_mu(network: Network, squared: float, excess: float) -> float:
 
         μ = factor·√Δ²/noise_multiplier + what the grid adds
 
-    Guarantee: an upper bound if both numbers are: a root, a quotient and a sum round by four units of 2⁻⁵³ at most,
-    and eight are added.
+    Guarantee: an upper bound if both numbers are, rounding included.
+    Source: docs/proofs/peers.md, "A few roundings".
     """
     factor = 2 if network.settings.relation == "replace-one" else 1
     mu = factor * math.sqrt(squared) / network.settings.noise_multiplier + network.grid_mu(excess)
-    return mu * (1 + 2**-50)
+    return few_above(mu)
 
 
 def together(mu: float, earlier: float) -> float:
@@ -197,10 +199,11 @@ def together(mu: float, earlier: float) -> float:
 
         μ = √(μ₁² + earlier)
 
-    Guarantee: an upper bound for μ ≥ 1e-150, whose square does not underflow: three roundings, and room for eight.
-    Source: Dong, Roth & Su 2022, Corollary 3.3.
+    Guarantee: an upper bound if both numbers are, rounding included.
+    Source: Dong, Roth & Su 2022, Corollary 3.3; docs/proofs/peers.md, "A few roundings".
     """
-    return math.sqrt(mu * mu + earlier) * (1 + 2**-50)
+    size = max(mu, TINY) if mu else 0.0
+    return few_above(math.sqrt(size * size + earlier))
 
 
 def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
@@ -259,8 +262,8 @@ class Cost:
         agreed.
         """
         one, seen = self._excesses
-        squared = (clean * self.squared + sent - clean) * (1 + 2**-50)
-        excess = math.sqrt(clean * one**2 + (sent - clean) * seen**2) * (1 + 2**-50)
+        squared = few_above(clean * self.squared + (sent - clean))
+        excess = few_above(math.sqrt(clean * one**2 + (sent - clean) * seen**2))
         mu = together(round_mu(self.network, squared, excess), self.earlier)
         return float(gaussian.epsilon(mu, delta)) if mu else 0.0
 
