@@ -30,8 +30,8 @@ from sottovoce.learning import (
     task_from,
     train,
 )
+from sottovoce.learning.clipping import Sums
 from sottovoce.learning.descent import Descent, _drawn, _gradients, check_protocol
-from sottovoce.learning.losses import Sums
 from sottovoce.learning.noise import BoundNoise, fresh_keys
 from sottovoce.protocols import (
     Combine,

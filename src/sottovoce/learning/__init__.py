@@ -8,6 +8,7 @@ modules, and is the only part that loads that library.
 
 from sottovoce.learning.advice import StepCost, step_cost
 from sottovoce.learning.baselines import Baseline, central_descent, noiseless_descent
+from sottovoce.learning.clipping import Sums, clipped_rows
 from sottovoce.learning.data import DATA_NAMES, DATA_SUFFIXES, Data, held_out, load_data
 from sottovoce.learning.descent import (
     Descent,
@@ -28,8 +29,6 @@ from sottovoce.learning.losses import (
     LinearLoss,
     Loss,
     QuadraticLoss,
-    Sums,
-    clipped_rows,
     huber,
     logistic,
     quadratic,

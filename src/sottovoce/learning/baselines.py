@@ -14,6 +14,7 @@ from sottovoce.errors import at_least, one_of, positive, probability
 from sottovoce.learning.descent import Descent, averaged, consensus_distance, init
 from sottovoce.learning.descent import step as step_once
 from sottovoce.learning.noise import SilentNoise, drawn_by, fresh_keys
+from sottovoce.learning.rounding import sum_room
 from sottovoce.learning.schedules import Schedule, as_schedule
 from sottovoce.rounding import slightly_above
 
@@ -66,7 +67,9 @@ def central_descent(
 
         θ ← (1 − ηh)∘θ − η (Σ_r clip(ψ_r)/(n·nominal) + noise),   noise multiplier √T/μ(ε, δ).
 
-    Guarantee: (ε, δ)-private for one record, unconditionally (adaptive composition of T Gaussian mechanisms).
+    Guarantee: (ε, δ)-private for one record, unconditionally (adaptive composition of T Gaussian mechanisms); noise is
+    larger by what the rounding of a sum over all nodes may add to a clip.
+    Source: docs/proofs/clips.md, "Sums of rows".
     """
     positive(target_epsilon=target_epsilon, clip=clip)
     probability(target_delta=target_delta)
@@ -77,6 +80,7 @@ def central_descent(
         RELATIONS[relation] * float(np.sqrt(rounds)) / gaussian.mu(target_epsilon, target_delta)
     )
     total = task.nodes * task.shards.nominal
+    room = sum_room(total)
     source = drawn_by(fresh_keys(1, seed), task.dimension, seeded=seed is not None)
     weights = task.shards.present.astype(np.float64)
     model, average = np.zeros(task.dimension), np.zeros(task.dimension)
@@ -86,7 +90,7 @@ def central_descent(
         copies = np.tile(model, (task.nodes, 1))
         gradient = task.loss.clipped_sums(copies, task.shards, weights, clip).values.sum(axis=0) / total
         bare, scale = (1 - size * task.linear) * model - size * gradient, size * noise * clip / total
-        model = (bare - scale * source.covering(t, [bare], scale, bare.shape[1]))[0]
+        model = (bare - scale * room * source.covering(t, [bare], scale, bare.shape[1]))[0]
         if t + 1 in watched:
             kept.append((t + 1, model, 0.0))
     return Baseline(name="central", model=model, average=average, noise_multiplier=noise, **_kept(kept))

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from sottovoce.errors import InputError, at_least, one_of, positive
+from sottovoce.learning.clipping import clipped_rows
 from sottovoce.learning.coins import most_heads
-from sottovoce.learning.losses import clipped_rows
 from sottovoce.protocols import added_by, edges_of, run_round, unencoded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sottovoce.learning.losses import Sums
+    from sottovoce.learning.clipping import Sums
     from sottovoce.learning.noise import NoiseSource
     from sottovoce.learning.tasks import Task
     from sottovoce.protocols import Program, Protocol
@@ -236,7 +236,9 @@ def gradient_sensitivity(task: Task, clip: float, unit: Unit, batch_fraction: fl
 
         clip/(batch_fraction·nominal) for records,   clip for nodes.
 
-    Guarantee: exact in the worst case, the same for every node; replace-one moves it twice as far.
+    Guarantee: exact in the worst case, the same for every node; replace-one moves it twice as far. What floats make of
+    the gradient moves by no more: rows are cut to `clip_limit`, which leaves room for their sum and its quotient.
+    Source: docs/proofs/clips.md.
     """
     return clip if unit == "node" else clip / (batch_fraction * task.shards.nominal)
 
@@ -407,6 +409,9 @@ def clipped_gradients(
     """The data's part of the gradient at each node's model: records, or whole nodes, clipped, over the nominal batch.
 
     `weights` says of each record whether it is in the batch, which is divided by `share` of the public shard size.
+
+    Guarantee: a record, or all data of a node, moves its row by at most `gradient_sensitivity`, rounding included.
+    Source: docs/proofs/clips.md.
     """
     nominal = share * task.shards.nominal
     if unit == "record":

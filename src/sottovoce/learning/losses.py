@@ -8,21 +8,21 @@ The gradient that node i takes its step with is
 h being public and the same whatever the data (regularisation, and the curvature of `quadratic`), ψ_r what record r
 adds. Only ψ_r is clipped, as only it depends on the data. With `unit="node"` the whole second term is clipped.
 
-A ψ_r that is not finite counts as zero, whatever the loss: NaN passes any comparison with a clip, and would announce
-its record in the message. One that is finite is clipped, however large it is: norms whose squares overflow are found
-from the largest entry.
+A ψ_r that is not finite counts as zero, whatever the loss, and one that is finite is clipped, however large it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from sottovoce.errors import InputError, one_of, positive
+from sottovoce.learning.clipping import Sums, bounded, row_limit, summed
+from sottovoce.learning.rounding import is_reached
 from sottovoce.learning.shards import in_ball
 
 if TYPE_CHECKING:
@@ -36,14 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOSS_NAMES",
-    "WITHIN",
     "GradientLoss",
     "LinearLoss",
     "Loss",
     "QuadraticLoss",
     "Reacting",
-    "Sums",
-    "clipped_rows",
     "huber",
     "logistic",
     "quadratic",
@@ -56,23 +53,6 @@ Labels: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 
 LOSS_NAMES = ("ridge", "huber", "logistic", "softmax", "quadratic")
 Kinds = Literal["ridge", "huber", "logistic", "softmax"]
-# Clipped norms stay this much below the clip, so that rounding does not carry them over it.
-WITHIN = 1 - 2.0**-30
-# Between these no square of a norm overflows, and none that could exceed a clip vanishes.
-_LARGE, _SMALL = 1e100, 1e-100
-
-
-class Sums(NamedTuple):
-    """Sums of gradients, one row a node; the share of gradients that was clipped; how many were not finite, so zeroed.
-
-    `loss` is the mean over all records at their own nodes' models, where it comes with the gradients. Share, count and
-    loss come from true records: they are for whoever holds the data, and nobody else.
-    """
-
-    values: Array
-    clipped: float
-    zeroed: int
-    loss: float | None = None
 
 
 class Loss(Protocol):
@@ -200,23 +180,23 @@ class LinearLoss(Reacting):
 
         A clipped sum, and a gradient of softmax, is clipped as a vector, which is worse than convex.
         """
-        # Half a unit of allowance: R is the clip over √2, rounded.
-        unclipped = self.steepest <= clip * (1 + 2.0**-40)
+        unclipped = not is_reached(clip, self.steepest)
         return "convex" if unclipped or not (whole or self.kind == "softmax") else "clipped"
 
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Xᵀ(scaled residuals), batched over the nodes."""
         n = len(models)
-        shards = shards if self.radius is None else shards.within(self.radius)
+        shards = shards if self.radius is None else shards.within(self.radius, self.outputs)
         features, sizes, broken = shards.scaled
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = features @ models.reshape(n, self.features, self.outputs)
             if sizes is not None:
                 outputs *= sizes[:, :, None]
             residuals = self._residuals(outputs, shards.labels)
-        found = _bounded(residuals, clip, lengths=shards.norms, sizes=sizes)
+        limit = row_limit(clip, self.features + self.outputs, shards)
+        found = bounded(residuals, clip, limit, lengths=shards.norms, sizes=sizes)
         sums = features.transpose(0, 2, 1) @ ((weights * found.factors)[:, :, None] * found.directions)
-        return _summed(sums.reshape(n, -1), found, weights, broken)
+        return summed(sums.reshape(n, -1), found, weights, broken)
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:
         """The loss of each record."""
@@ -240,7 +220,7 @@ class LinearLoss(Reacting):
 
     def _outputs(self, model: Array, features: Array) -> Array:
         """Z = xᵀθ of one model, for records that are scaled as those of the shards are."""
-        rows = features if self.radius is None else in_ball(features, self.radius)
+        rows = features if self.radius is None else in_ball(features, self.radius, self.outputs)
         return np.asarray(rows @ model.reshape(self.features, self.outputs))
 
     def _residuals(self, outputs: Array, labels: Labels) -> Array:
@@ -300,9 +280,9 @@ class QuadraticLoss:
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Σ −h∘x, clipped."""
         with np.errstate(over="ignore", invalid="ignore"):
-            found = _bounded(-self.curvature * shards.features, clip)
+            found = bounded(-self.curvature * shards.features, clip, row_limit(clip, self.features, shards))
         sums = np.einsum("nm,nmp->np", weights * found.factors, found.directions)
-        return _summed(sums.reshape(models.shape), found, weights)
+        return summed(sums.reshape(models.shape), found, weights)
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:  # noqa: ARG002 - no labels here
         """½ h|x|² − h⟨θ, x⟩: with the public ½ h|θ|² added once, the loss of each record."""
@@ -363,7 +343,7 @@ class GradientLoss(Reacting):
             rows = self._checked(
                 self.gradients(model, shards.features[i, chosen], shards.labels[i, chosen]), len(chosen)
             )
-            found = _bounded(rows, clip)
+            found = bounded(rows, clip, row_limit(clip, self.dimension, shards))
             clipped += int(found.clipped.sum())
             zeroed += int(found.zeroed.sum())
             counted += len(chosen)
@@ -420,66 +400,3 @@ def quadratic(features: int, curvature: ArrayLike = 1.0) -> QuadraticLoss:
             f"got {curvature!r}"
         )
     return QuadraticLoss(features=features, curvature=h)
-
-
-def clipped_rows(rows: Array, clip: float) -> Sums:
-    """Each row scaled down to norm `clip` where it is longer; one that is not finite becomes zero."""
-    found = _bounded(rows, clip)
-    return Sums(
-        found.factors[:, None] * found.directions, float(found.clipped.mean()), int(found.zeroed.sum())
-    )
-
-
-class _Bounded(NamedTuple):
-    """factor·direction is the clipped row; which rows were clipped, and which were not finite."""
-
-    directions: Array
-    factors: Array
-    clipped: NDArray[np.bool_]
-    zeroed: NDArray[np.bool_]
-
-
-def _bounded(
-    rows: Array, clip: float | None, *, lengths: Array | float = 1.0, sizes: Array | None = None
-) -> _Bounded:
-    """Rows along the last axis, each as a direction and the factor that clips it.
-
-    With `lengths` ℓ and `sizes` a the row stands for the outer product a·x·rowᵀ with |x| = ℓ, and factor·direction for
-    what is to be multiplied with x.
-
-    Guarantee: |x|·|factor·direction| ≤ clip, rounding included, whatever floats the rows hold.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        plain = np.sqrt(np.einsum("...k,...k->...", rows, rows))
-    # NaN is not below anything.
-    if sizes is None and plain.max(initial=0.0) < _LARGE and (clip is None or clip > _SMALL):
-        fine = np.zeros(plain.shape, dtype=np.bool_)
-        if clip is None:
-            return _Bounded(rows, np.ones(plain.shape), fine, fine)
-        norms, limit = lengths * plain, clip * WITHIN
-        return _Bounded(rows, limit / np.maximum(norms, limit), norms > clip, fine)
-    peaks = np.abs(rows).max(axis=-1, initial=0.0)
-    zeroed = ~np.isfinite(peaks)
-    peaks = np.where(zeroed | (peaks == 0), 1.0, peaks)
-    directions = np.where(zeroed[..., None], 0.0, rows) / peaks[..., None]
-    spans = lengths * np.sqrt(np.einsum("...k,...k->...", directions, directions))
-    with np.errstate(over="ignore"):
-        factors = peaks if sizes is None else peaks * sizes
-        norms = factors * spans
-    if clip is None:
-        unbounded = ~np.isfinite(norms)
-        return _Bounded(
-            directions, np.where(unbounded, 0.0, factors), np.zeros_like(zeroed), zeroed | unbounded
-        )
-    limit = clip * WITHIN
-    within = norms <= limit
-    shrunk = np.where(within, factors, limit / np.where(within, 1.0, spans))
-    return _Bounded(directions, shrunk, norms > clip, zeroed)
-
-
-def _summed(sums: Array, found: _Bounded, weights: Array, broken: NDArray[np.bool_] | None = None) -> Sums:
-    """The sums with what happened to the records that count."""
-    counted = weights > 0
-    zeroed = found.zeroed if broken is None else found.zeroed | broken
-    share = float(found.clipped[counted].mean()) if counted.any() else 0.0
-    return Sums(sums, share, int((zeroed & counted).sum()))

@@ -19,7 +19,7 @@ import numpy as np
 from sottovoce.errors import InputError
 from sottovoce.feedback import composed_growth, composed_slopes, update_slopes
 from sottovoce.learning.coins import most_heads
-from sottovoce.rounding import roundings
+from sottovoce.learning.rounding import SLOPE_ROOM
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[np.float64]
 
 __all__ = ["Reaction", "reaction_of"]
-
-# Slopes are products of three rounded numbers.
-_ROOM = roundings(16)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,7 +106,7 @@ def reaction_of(task: Task, steps: Array, recipe: Recipe) -> Reaction:
     balls = {size: composed_slopes(ends, recipe.local_steps) for size, ends in balls.items()}
     slopes = np.array([balls[size] for size in steps.tolist()])
     slopes[1:] *= (steps[:-1] / steps[1:])[:, None]
-    slopes += _ROOM * np.abs(slopes) * np.array([-1.0, 1.0])
+    slopes += SLOPE_ROOM * np.abs(slopes) * np.array([-1.0, 1.0])
     growth = composed_growth(reach, recipe.local_steps)
     varies = bool((steps != steps[0]).any())
     return Reaction(slopes=slopes, smoothness=smoothness, losses=shape, growth=growth, varies=varies)
@@ -128,9 +125,9 @@ def _check_local_steps(task: Task, recipe: Recipe) -> None:
 def _excess(nominal: int, batch_fraction: float, batches: int) -> float:
     """How many times as many records a batch may hold as it is divided by, rounded up; 1 where all take part."""
     if batches > 1:
-        return -(-nominal // batches) * batches / nominal * (1 + _ROOM)
+        return -(-nominal // batches) * batches / nominal * (1 + SLOPE_ROOM)
     if batch_fraction < 1:
-        return most_heads(nominal, batch_fraction) / (batch_fraction * nominal) * (1 + _ROOM)
+        return most_heads(nominal, batch_fraction) / (batch_fraction * nominal) * (1 + SLOPE_ROOM)
     return 1.0
 
 
@@ -138,7 +135,7 @@ def _ball(size: float, smoothness: float, shape: Losses, least: float, most: flo
     """The ends for one step; h∘θ with h between `least` and `most` adds a ball of its own."""
     uneven = size * (most - least)
     if smoothness == 0:
-        room = _ROOM * (1 + size * most)
+        room = SLOPE_ROOM * (1 + size * most)
         return 1 - size * most - room, 1 - size * least + room
     lower, upper = update_slopes(step=size, smoothness=smoothness, losses=shape, ridge=least)
-    return lower - uneven * (1 + _ROOM), upper
+    return lower - uneven * (1 + SLOPE_ROOM), upper

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sottovoce.errors import InputError, at_least, positive
+from sottovoce.learning.rounding import ball_limit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +28,6 @@ _ATTEMPTS = 200
 _BINS = 10
 # Features beyond this, or below its inverse, are scaled before their squares are summed.
 _FIT = 2.0**100
-# Records stay this much inside a ball, twice what clipped gradients stay below the clip, so that rounding carries
-# neither a record over its radius nor a gradient over the clip.
-_INSIDE = 1 - 2.0**-29
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,16 +90,17 @@ class Shards:
         features = self.scaled[0]
         return np.asarray(np.sqrt(np.einsum("nmp,nmp->nm", features, features)))
 
-    def within(self, radius: float) -> Shards:
-        """The same shards with each record that is longer than `radius` scaled down to it, by itself."""
-        if radius not in self._balls:
-            inside = in_ball(self.features, radius)
+    def within(self, radius: float, outputs: int = 1) -> Shards:
+        """The same shards with each record that is longer than `radius` scaled down to it, by itself: see `in_ball`."""
+        asked = radius, outputs
+        if asked not in self._balls:
+            inside = in_ball(self.features, radius, outputs, self.nominal)
             same = np.array_equal(inside, self.features, equal_nan=True)
-            self._balls[radius] = self if same else replace(self, features=inside)
-        return self._balls[radius]
+            self._balls[asked] = self if same else replace(self, features=inside)
+        return self._balls[asked]
 
     @cached_property
-    def _balls(self) -> dict[float, Shards]:
+    def _balls(self) -> dict[tuple[float, int], Shards]:
         """What `within` has found, as every round asks for it."""
         return {}
 
@@ -119,15 +118,20 @@ class Shards:
         return digest.hexdigest()
 
 
-def in_ball(rows: Array, radius: float) -> Array:
+def in_ball(rows: Array, radius: float, outputs: int = 1, records: int = 1) -> Array:
     """Rows along the last axis, those longer than `radius` scaled down to it; rows that are not finite as they are.
 
-    Guarantee: norms of finite rows are at most `radius`, rounding included, up to millions of features.
+    A gradient has so many `outputs` for each feature, and a node sums those of so many `records` at most.
+
+    Guarantee: norms of finite rows are at most `radius`, in exact arithmetic, however many features there are; so much
+    below it that no gradient x·rᵀ with |r| ≤ ρ, nor the mean of those of a node, is cut by a clip of ρ·radius.
+    Source: docs/proofs/clips.md, "Records in a ball".
 
     >>> in_ball(np.array([[3.0, 4.0], [0.0, 0.5]]), 1.0).round(6).tolist()
     [[0.6, 0.8], [0.0, 0.5]]
     """
-    limit = radius * _INSIDE
+    rows = np.asarray(rows, dtype=np.float64)
+    limit = ball_limit(radius, (rows.shape[-1] + 1) * outputs, records)
     peaks = np.abs(rows).max(axis=-1, keepdims=True, initial=0.0)
     finite = np.isfinite(peaks)
     peaks = np.where(finite & (peaks > 0), peaks, 1.0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -125,7 +126,7 @@ def test_a_record_moves_its_site_by_at_most_the_clip(size: float) -> None:
         return np.asarray(task.loss.clipped_sums(models, task.shards, weights, 0.7).values[0])
 
     moved = float(np.linalg.norm(summed(12) - summed(11)))
-    assert moved <= 0.7 * (1 + 1e-13)
+    assert moved <= 0.7
     assert moved > (0.699 if size >= 1 else 0)
 
 
@@ -171,6 +172,24 @@ def test_rows_of_any_floats_are_clipped_as_those_of_other_losses() -> None:
         assert float(found.clipped.double().mean()) == expected.clipped
         with np.errstate(over="ignore"):
             assert (np.abs(made).max(axis=1) <= clip).all()
+
+
+def test_rows_are_no_longer_than_the_clip_in_exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+
+    def longest() -> Fraction:
+        """The largest square of a row, as a multiple of that of the clip."""
+        found = Fraction(0)
+        for width in (2, 7, 30, 301):
+            rows = torch.from_numpy(rng.standard_normal((40, width)) * 10.0 ** rng.uniform(1, 3, (40, 1)))
+            made = _bounded(rows, 0.7).factors[:, None] * rows
+            squares = (sum(Fraction(x) ** 2 for x in row) for row in made.tolist())
+            found = max(found, *squares)
+        return found / Fraction(0.7) ** 2
+
+    assert 1 - Fraction(1, 10**8) < longest() <= 1
+    monkeypatch.setattr("sottovoce.learning.sites.losses.clip_limit", lambda clip, *_: clip)
+    assert longest() > 1
 
 
 def test_a_record_whose_gradient_is_not_finite_counts_as_zero() -> None:

@@ -23,8 +23,10 @@ from torch import nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from sottovoce.errors import InputError
+from sottovoce.learning.clipping import Sums
 from sottovoce.learning.fingerprints import fingerprint
-from sottovoce.learning.losses import WITHIN, Reacting, Sums
+from sottovoce.learning.losses import Reacting
+from sottovoce.learning.rounding import clip_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,8 +92,9 @@ class ModuleLoss(Reacting):
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
         """Each site's gradients, clipped record by record and summed; no more than a chunk of them exists at a time.
 
-        Guarantee: a record moves the sum of its site by at most `clip`, up to the rounding of float64; one whose
-        gradient is not finite counts as zero.
+        Guarantee: a record moves the sum of its site by at most `clip`, the rounding of the sum included, however many
+        parameters there are; one whose gradient is not finite counts as zero.
+        Source: docs/proofs/clips.md.
         """
         sums = np.zeros_like(models)
         rows = torch.empty(self.chunk, self.dimension, dtype=torch.float64, device=self.device)
@@ -104,7 +107,7 @@ class ModuleLoss(Reacting):
             for chunk in self._chunks(shards.features[i, places], self.chunk):
                 values = self._differentiate(parameters, chunk, rows)
                 rows[~chunk.there] = 0
-                bounded = _bounded(rows, clip)
+                bounded = _bounded(rows, clip, shards.nominal)
                 counted = np.zeros(self.chunk)
                 counted[: len(places[chunk.part])] = weights[i, places[chunk.part]]
                 total.addmv_(rows.T, torch.from_numpy(counted).to(self.device) * bounded.factors)
@@ -206,16 +209,17 @@ class _Bounded(NamedTuple):
     zeroed: torch.Tensor
 
 
-def _bounded(rows: torch.Tensor, clip: float | None) -> _Bounded:
+def _bounded(rows: torch.Tensor, clip: float | None, records: int = 1) -> _Bounded:
     """What to multiply each row with, so that it is no longer than `clip`; rows that are not finite become zeros.
 
-    A row whose square overflows is divided by its largest entry first, in place.
+    A row whose square overflows is divided by its largest entry first, in place. So many `records` are summed at most.
 
-    Guarantee: |factor·row| ≤ clip, rounding included, whatever floats the rows hold.
+    Guarantee: |factor·row| ≤ clip, rounding included, whatever float64 numbers the rows hold.
+    Source: docs/proofs/clips.md, "One row".
     """
     norms = torch.linalg.vector_norm(rows, dim=1)
     zeroed = torch.zeros_like(norms, dtype=torch.bool)
-    limit = float("inf") if clip is None else clip * WITHIN
+    limit = float("inf") if clip is None else clip_limit(clip, rows.shape[1], records)
     factors = torch.ones_like(norms) if clip is None else limit / norms.clamp(min=limit)
     clipped = norms > (float("inf") if clip is None else clip)
     wild = ~torch.isfinite(norms) if clip is None or clip > _SMALL else torch.ones_like(zeroed)
