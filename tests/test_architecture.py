@@ -37,7 +37,7 @@ EDGES: dict[str, set[str]] = {
     "gaussian": {"errors", "interval"},
     "krylov": {"errors", "rounding"},
     "graphs": {"errors", "spellings", "rounding"},
-    "protocols": {"errors", "vocabulary", "spellings", "graphs"},
+    "protocols": {"errors", "vocabulary", "spellings", "forms", "graphs"},
     "views": {"errors", "vocabulary", "protocols"},
     "participation": {"errors", "spellings", "rounding"},
     "scenarios": {"errors", "vocabulary", "protocols", "views", "participation"},

@@ -9,7 +9,6 @@ come before any work.
 from __future__ import annotations
 
 import hashlib
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,7 @@ from sottovoce.certificates.values import (
 )
 from sottovoce.errors import FileError, InputError
 from sottovoce.files import put_whole, read_bounded
-from sottovoce.forms import CountedLabels, plain, read_form, strict_json
+from sottovoce.forms import CountedLabels, canonical, json_text, plain, read_form, strict_json
 from sottovoce.protocols import Program, Slopes, canonical_program
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def to_text(certificate: Certificate) -> str:
     """The JSON text of a certificate, with its hash."""
     document = {**document_of(certificate), "hash": certificate.hash}
     # In the order in which people read it: the terms of an instruction keep theirs.
-    return json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n"
+    return json_text(document, letters=True) + "\n"
 
 
 def from_text(text: str) -> Certificate:
@@ -106,8 +105,7 @@ def load(path: str | os.PathLike[str]) -> Certificate:
 
 def hash_of(document: dict[str, Any]) -> str:
     """The SHA-256 of a document in canonical form."""
-    text = json.dumps(document, allow_nan=False, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical(document, tight=True)).hexdigest()
 
 
 def document_of(certificate: Certificate) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
@@ -15,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from sottovoce._version import __version__
 from sottovoce.documents.pairs import Count, Ends, Label, Pair, account_pair, plain_label, table_pairs
 from sottovoce.errors import FileError, InputError
-from sottovoce.forms import Form, plain, read_form, strict_json
+from sottovoce.forms import Form, json_text, read_form, strict_json
 from sottovoce.graphs import twins
 from sottovoce.protocols import CLIPPING, RECORDS, Losses
 from sottovoce.scenarios import protocol_terms
@@ -357,7 +356,7 @@ def _share(hidden: int) -> float:
 
 def as_json(document: object) -> str:
     """A document as strict JSON text in ASCII, ended by a new line."""
-    return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
+    return json_text(document, indent=2) + "\n"
 
 
 def read_account_json(source: str | os.PathLike[str]) -> AccountDocument:

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.documents.accounts import HEAD, Document
 from sottovoce.documents.files import check_path, write_whole
 from sottovoce.errors import FileError, InputError
-from sottovoce.forms import plain, read_form, strict_json
+from sottovoce.forms import json_text, read_form, strict_json
 from sottovoce.studies import Finding, Table
 
 if TYPE_CHECKING:
@@ -53,8 +51,7 @@ class ReproductionDocument(Document, frozen=True, kw_only=True, tag="reproductio
 
 def settings_of(config: object) -> dict[str, Any]:
     """A study's configuration as JSON holds it."""
-    settings: dict[str, Any] = json.loads(json.dumps(asdict(config)))  # type: ignore[call-overload]
-    return settings
+    return read_form(strict_json(json_text(config), "settings"), dict[str, Any], "settings")
 
 
 def write_study_table(table: Table, path: str | os.PathLike[str]) -> Path:
@@ -77,7 +74,7 @@ def read_study_table(path: str | os.PathLike[str]) -> Table:
 def write_study_record(record: StudyRecord, path: str | os.PathLike[str]) -> Path:
     """Write a study's record as JSON, whole or not at all."""
     file = check_path(path, (".json",), "the record of a study")
-    text = json.dumps(plain(record), indent=2, allow_nan=False, ensure_ascii=False)
+    text = json_text(record, indent=2, letters=True)
     return write_whole([text, "\n"], file.parent, lambda _: file.name)
 
 

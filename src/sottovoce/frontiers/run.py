@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from sottovoce._version import __version__
 from sottovoce.crews import by_crew
 from sottovoce.errors import FileError, InputError, at_least
 from sottovoce.folders import WorkFolder
-from sottovoce.forms import Form, plain, read_form, strict_json
+from sottovoce.forms import Form, canonical, json_text, read_form, strict_json
 from sottovoce.frontiers.results import assembled
 from sottovoce.frontiers.work import Noise, Runs, computed
 
@@ -43,7 +42,7 @@ class FrontierManifest(Form, frozen=True, kw_only=True, tag_field="kind", tag="f
     @property
     def fingerprint(self) -> str:
         """A short hash of the settings, which each part carries."""
-        return hashlib.sha256(json.dumps(plain(self), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(canonical(self)).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def _check_same(place: FrontierFolder, wanted: FrontierManifest) -> None:
             f"{wanted.version} (choose another folder)"
         )
     # As the file holds them.
-    asked = _manifest(_text(plain(wanted)).decode(), where).settings
+    asked = _manifest(_text(wanted).decode(), where).settings
     for name in dict.fromkeys((*asked, *found.settings)):
         value, there = asked.get(name), found.settings.get(name)
         if value != there:
@@ -183,7 +182,7 @@ def _phase(
         for number, content in contents:
             # Only now, so that what fails before the first part leaves the folder empty.
             if not place.manifest_path.exists():
-                place.write(place.manifest_path, _text(plain(manifest)))
+                place.write(place.manifest_path, _text(manifest))
             place.write(place.part(number), content)
             found[number] = _part(content.decode(), kind)
             done += 1
@@ -206,7 +205,7 @@ def _own(
 ) -> Finished:
     """The parts one after the other, in this process."""
     for number in missing:
-        yield number, _text(plain(computed(question, question.parts[number], noise, fingerprint)))
+        yield number, _text(computed(question, question.parts[number], noise, fingerprint))
 
 
 _held: tuple[Question, dict[Part, Noise], str] | None = None
@@ -222,8 +221,8 @@ def _job(number: int) -> bytes:
     """One part, in a process of its own."""
     assert _held is not None
     question, noise, fingerprint = _held
-    return _text(plain(computed(question, question.parts[number], noise, fingerprint)))
+    return _text(computed(question, question.parts[number], noise, fingerprint))
 
 
 def _text(value: object) -> bytes:
-    return (json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    return (json_text(value, indent=2, letters=True) + "\n").encode()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import ipaddress
-import json
 import queue
 import secrets
 import threading
@@ -21,6 +20,7 @@ import zenoh
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from sottovoce.errors import InputError
+from sottovoce.forms import json_text
 from sottovoce.peers.identity import host_and_port
 from sottovoce.peers.letters import most_bytes
 
@@ -200,7 +200,7 @@ def configuration(network: Network, identity: Identity, *, listen: str | None = 
             "shared_memory": {"enabled": False},
         },
     }
-    return zenoh.Config.from_json5(json.dumps(settings))
+    return zenoh.Config.from_json5(json_text(settings))
 
 
 def listening_at(network: Network, me: str, listen: str | None) -> str:

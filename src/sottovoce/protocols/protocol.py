@@ -13,7 +13,6 @@ linear: s_t = D W s_{t−1} + x_t + u_t with D = diag(1 − ηh_k). A protocol o
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from sottovoce.errors import InputError, at_least, at_most
+from sottovoce.forms import canonical
 from sottovoce.graphs import GossipWeights, Symmetries, as_weights
 from sottovoce.protocols.compiled import edges_of
 from sottovoce.protocols.program import CONTRIBUTION, Combine, Exchange, Program, told_by, unsent_draws
@@ -384,7 +384,7 @@ def hash_of_protocol(
         form["updates"] = [[str(Fraction(float(slope))) for slope in end] for end in ends]
     elif updates is not None:
         form["updates"] = updates
-    return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(canonical(form)).hexdigest()
 
 
 def hash_of_damping(damping: np.ndarray) -> str:

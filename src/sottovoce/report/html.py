@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sottovoce.documents import CERTIFICATES, DATA, RESULT, check_path, json_element, read_result, write_whole
 from sottovoce.errors import InputError
-from sottovoce.forms import plain
+from sottovoce.forms import json_text
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
 from sottovoce.report.first_pages import first_page as to_be_signed
 from sottovoce.report.prose import prose
@@ -125,7 +124,7 @@ def report_html(
     """The report as text: the page with everything it needs inside, and a policy that lets nothing else in."""
     carried = _data(account)
     if proofs:
-        carried += json_element(CERTIFICATES, json.dumps(proofs))
+        carried += json_element(CERTIFICATES, json_text(proofs))
     return _page(title, first_page, "".join(map(_section, sections)), carried, bare=account is None)
 
 
@@ -141,10 +140,10 @@ def result_html(
 
     Everything that a reader sees is a function of what the report carries; `proof` says why a certificate is missing.
     """
-    text = json.dumps(plain(result), allow_nan=False, separators=(",", ":"))
+    text = json_text(result, tight=True)
     carried = _data(account) + json_element(RESULT, text)
     if proofs:
-        carried += json_element(CERTIFICATES, json.dumps(proofs))
+        carried += json_element(CERTIFICATES, json_text(proofs))
     # Drawn from what a reader of the file gets, so that it comes out to the letter when it is verified.
     lead, below = _result_parts(read_result(text))
     return _page(
@@ -201,7 +200,7 @@ def _proof_pattern(report: ReadReport) -> str:
 
 
 def _data(account: PageDocument | None) -> str:
-    return json_element(DATA, json.dumps(plain(account), allow_nan=False, separators=(",", ":")))
+    return json_element(DATA, json_text(account, tight=True))
 
 
 def _page(title: str, first_page: str, sections: str, carried: str, *, bare: bool) -> str:

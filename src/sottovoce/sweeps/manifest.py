@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ from msgspec import Meta, field
 
 from sottovoce._version import __version__
 from sottovoce.errors import FileError
-from sottovoce.forms import CountedLabels, Form, plain, read_form, strict_json
+from sottovoce.forms import CountedLabels, Form, canonical, json_text, plain, read_form, strict_json
 from sottovoce.graphs import spectrum
 from sottovoce.protocols import Contribution, Losses, Program, Slopes, spread
 from sottovoce.views import Assumption, assumption_of, training_assumption
@@ -123,13 +122,12 @@ class Manifest(Form, frozen=True, kw_only=True, omit_defaults=True, tag_field="k
     @property
     def fingerprint(self) -> str:
         """A short hash of the settings, which each part carries."""
-        text = json.dumps(self.settings, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hashlib.sha256(canonical(self.settings)).hexdigest()[:16]
 
     def to_json(self) -> str:
         """The text of manifest.json."""
         short = isinstance(self.names, CountedLabels) or self.nodes <= 1000
-        return json.dumps(plain(self), indent=2 if short else None, allow_nan=False) + "\n"
+        return json_text(self, indent=2 if short else None) + "\n"
 
     def rests_on(self, methods: Iterable[str] | None = None) -> Assumption:
         """What numbers proved by `methods` rest on; without them, what any number of the sweep may rest on."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from starlette.routing import Route
 
 from sottovoce._version import __version__
 from sottovoce.errors import InputError
+from sottovoce.forms import json_text
 from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
 from sottovoce.web.guards import Guard, problem
 from sottovoce.web.jobs import Busy, Jobs
@@ -79,7 +79,7 @@ def application(limits: Limits, *, hosts: tuple[str, ...] = LOCAL, token: str | 
         yield
         await jobs.stop()
 
-    described = json.dumps(openapi(token=token is not None)).encode()
+    described = json_text(openapi(token=token is not None)).encode()
     about = msgspec.json.encode(About(__version__, _told(limits), EXAMPLES))
 
     async def give_description(_: Request) -> Response:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +20,7 @@ from sottovoce.documents import (
     SampledDocument,
 )
 from sottovoce.errors import FileError, InputError
-from sottovoce.forms import Form, plain
+from sottovoce.forms import Form, json_text
 from sottovoce.graphs import (
     TOPOLOGIES,
     generate_graph,
@@ -88,7 +87,7 @@ class _Network:
 def perform(kind: str, request: Request, limits: Limits, progress: Report) -> bytes:
     """The result of a request of one of the `KINDS`, as JSON."""
     document = KINDS[kind].answer(request, limits, progress)
-    return json.dumps(plain(document), allow_nan=False, separators=(",", ":")).encode()
+    return json_text(document, tight=True).encode()
 
 
 def _graph(request: GraphRequest, limits: Limits, progress: Report) -> NetworkDocument:
