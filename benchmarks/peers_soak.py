@@ -12,7 +12,6 @@ together is held against an account of the same schedule that is made here from 
 from __future__ import annotations
 
 import argparse
-import base64
 import functools
 import math
 import os
@@ -37,6 +36,7 @@ from sottovoce.peers import (
     Network,
     Outcome,
     Place,
+    notes,
     read_network,
     read_run,
     read_transcript,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from sottovoce.peers.exchanges import Post
+    from sottovoce.peers.notes import AnyNote
 
 WIDTH, NOISE = 3, 40.0
 SENT, RECEIVED, CLOSED, DELTA = 0, 1, 2, 1e-5
@@ -202,10 +203,10 @@ def child(place: Place, pipe: Connection) -> None:
         kind.begin, kind.received = begun, ended  # type: ignore[method-assign]
 
     class Watched(Node):
-        def _note(self, what: str, **facts: Any) -> None:  # noqa: ANN401
-            if what == "closed":
-                note(CLOSED, facts["round"], self.model[0], map(self.network.index, facts["survivors"]))
-            super()._note(what, **facts)
+        def _note(self, said: AnyNote) -> None:
+            if isinstance(said, notes.Closed):
+                note(CLOSED, said.round, self.model[0], map(self.network.index, said.survivors))
+            super()._note(said)
 
     running.Node = Watched  # type: ignore[attr-defined]
     _child(place, pipe)
@@ -217,7 +218,7 @@ def checked(network: Network, held: dict[str, Place], outcomes: Mapping[str, obj
     heard: dict[tuple[int, int], list[int]] = {}
     taken: dict[tuple[int, int], list[int]] = {}
     lists: dict[tuple[int, str], set[tuple[str, ...]]] = defaultdict(set)
-    left_out, lines = 0, dict[str, list[dict[str, Any]]]()
+    left_out, lines = 0, dict[str, "list[AnyNote]"]()
     for name, place in held.items():
         me = network.index(name)
         for what, t, survivors, values in logged(place, network.dimension):
@@ -230,11 +231,11 @@ def checked(network: Network, held: dict[str, Place], outcomes: Mapping[str, obj
         lines[name] = read_transcript(
             place.folder / "transcript.jsonl", network.settings.nodes[me].signing_key
         )
-        once = Counter(line["round"] for line in lines[name] if line["what"] == "sent")
+        once = Counter(line.round for line in lines[name] if isinstance(line, notes.Sent))
         assert set(once.values()) == {1}, f"{name} says that it sent twice"
         for line in lines[name]:
-            if line["what"] in {"given", "summed"}:
-                lists[line["round"], line["receiver"]].add(tuple(line["survivors"]))
+            if isinstance(line, notes.Given | notes.Summed):
+                lists[line.round, line.receiver].add(line.survivors)
     twice = [place for place, found in lists.items() if len(found) > 1]
     assert not twice, f"sums were opened over two lists: {twice}"
     for name, place in held.items():
@@ -260,7 +261,7 @@ def checked(network: Network, held: dict[str, Place], outcomes: Mapping[str, obj
 def proved(
     network: Network,
     held: dict[str, Place],
-    lines: dict[str, list[dict[str, Any]]],
+    lines: dict[str, list[AnyNote]],
     schedule: Schedule,
     outcomes: Mapping[str, object],
 ) -> dict[str, object]:
@@ -270,8 +271,9 @@ def proved(
         made = read_run(held[name].folder / "certificate.json")
         again = verify_run(made, network, {name: held[name].folder / "transcript.jsonl"})
         assert all(each.holds for each in again), f"the certificate of {name} does not hold"
-    parts = [base64.b64decode(part) for part in lines[alive[0]][0]["parts"]]
-    history = history_of(network.joined(parts), lines, checked=True)
+    first = lines[alive[0]][0]
+    assert isinstance(first, notes.Begun)
+    history = history_of(network.joined(first.parts), lines, checked=True)
     ratios, gains = [], []
     for name in alive if network.settings.sums == "masked" else ():
         me = network.index(name)

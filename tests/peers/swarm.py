@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from tests.peers.networks import identities, joined
 
-from sottovoce.peers import Budget, Network, Policy
+from sottovoce.peers import Budget, Network, Policy, notes
 from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Settle
 from sottovoce.peers.exchanges import Post, in_the_clear, masked_by
 from sottovoce.peers.letters import PostOffice
@@ -39,7 +39,7 @@ class Swarm:
         self.outbox: dict[int, dict[Any, bytes]] = {i: {} for i in range(network.n)}
         self.sent: dict[tuple[int, int, int, int], set[bytes]] = {}
         self.values: dict[tuple[int, int, int], bytes] = {}
-        self.notes: dict[int, list[dict[str, Any]]] = {i: [] for i in range(network.n)}
+        self.notes: dict[int, list[notes.AnyNote]] = {i: [] for i in range(network.n)}
         self.done: dict[int, str] = {}
         self.refused: list[str] = []
         self.queue: list[tuple[int, int, bytes]] = []
@@ -86,7 +86,7 @@ class Swarm:
                 case Keep():
                     node = self.nodes[i]
                     self.kept[i] = (node.memory(), dict(self.outbox[i]))
-                    self.notes[i] += [note for note in node.notes if note["number"] > len(self.notes[i])]
+                    self.notes[i] += [note for note in node.notes if note.number > len(self.notes[i])]
                     node.notes = []
                 case Settle():
                     self.outbox[i].pop((action.receiver, action.round, action.exchange), None)

@@ -4,7 +4,6 @@ Noise is drawn for each number by itself. So of one wide message every number is
 the clip is in half of them, and the attack is to tell in which.
 """
 
-import base64
 import math
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from sottovoce.peers import Deadlines, Network, TaskFacts, read_transcript
 from sottovoce.peers.exchanges import Masking
 from sottovoce.peers.letters import PostOffice
 from sottovoce.peers.messages import Masked
+from sottovoce.peers.notes import Begun
 from sottovoce.peers.spending import costs_of
 
 WIDTH, TARGET, OBSERVER = 8000, 1, 0
@@ -65,8 +65,9 @@ def opened(run: Network, wires: Wires, kind: str) -> list[bytes]:
     """What the target wrote to the observer, as the observer reads it."""
     identity = identities(4)[OBSERVER]
     key = identity.card.signing_key
-    parts = read_transcript(wires.folder / "site-0" / "transcript.jsonl", key)[0]["parts"]
-    office = PostOffice(run.joined(base64.b64decode(part) for part in parts), identity)
+    first = read_transcript(wires.folder / "site-0" / "transcript.jsonl", key)[0]
+    assert isinstance(first, Begun)
+    office = PostOffice(run.joined(first.parts), identity)
     found = []
     for sender, receiver, wire in wires.sent:
         if (sender, receiver) == (TARGET, OBSERVER) and len(wire) > 8 * WIDTH:

@@ -1,6 +1,5 @@
 """A node that is killed with SIGKILL and started again goes on, and what it sent is never sent otherwise."""
 
-import base64
 import os
 import signal
 import time
@@ -14,6 +13,7 @@ import pytest
 from sottovoce.peers import Moment, places_beside, read_network, read_transcript, write_example
 from sottovoce.peers.letters import checked_header
 from sottovoce.peers.local import Place, _child, process_context
+from sottovoce.peers.notes import Receipt, Resumed, Sent
 
 pytestmark = pytest.mark.load
 CONTEXT = process_context()
@@ -65,22 +65,23 @@ def test_a_killed_node_goes_on_and_sends_the_same_or_nothing(masked: bool, tmp_p
     )
     assert time.monotonic() < until - 100, "somebody waited for far too long"
     network = read_network(file)
-    kinds = defaultdict(set)
+    back: set[str] = set()
     digests = defaultdict(set)
     killed: list[int] = []
     for place in places:
         card = network.settings.nodes[network.index(place.name)]
         lines = read_transcript(place.folder / "transcript.jsonl", card.signing_key)
-        kinds[place.name] = {line["what"] for line in lines}
+        resumed = [line.round for line in lines if isinstance(line, Resumed)]
+        back |= {place.name} if resumed else set()
         for line in lines:
-            if line["what"] == "receipt":
-                peer = network.settings.nodes[network.index(line["peer"])]
-                header = checked_header(base64.b64decode(line["signed"]), peer.signing_key)
-                digests[place.name, header.round].add(base64.b64decode(line["body"])[:32])
-        killed = [line["round"] for line in lines if line["what"] == "resumed"] or killed
-        rounds = [line["round"] for line in lines if line["what"] == "sent"]
+            if isinstance(line, Receipt):
+                peer = network.settings.nodes[network.index(line.peer)]
+                header = checked_header(line.signed, peer.signing_key)
+                digests[place.name, header.round].add(line.body[:32])
+        killed = resumed or killed
+        rounds = [line.round for line in lines if isinstance(line, Sent)]
         assert rounds == sorted(set(rounds)), "a round was sent in twice"
-    assert "resumed" in kinds["site-1"]
+    assert "site-1" in back
     # All receivers of a round were sent the same values, before and after the kill.
     assert all(len(found) == 1 for found in digests.values())
     # A receipt can be lost with the node that was to write or to keep it, and no other.

@@ -9,7 +9,7 @@ from tests.peers.networks import complete, network
 from tests.peers.swarm import Swarm
 
 from sottovoce.learning import Data, Descent, SilentNoise, init, shards_of, step
-from sottovoce.peers import Deadlines, Local, Network, Policy
+from sottovoce.peers import Deadlines, Local, Network, Policy, notes
 from sottovoce.peers.letters import Kind, Letter
 from sottovoce.peers.messages import Refused
 from sottovoce.protocols import CONTRIBUTION, Exchange, initial_registers, run_round, run_to_exchange
@@ -76,8 +76,9 @@ def test_messages_are_those_of_the_simulator_to_the_bit(protocol: str) -> None:
     assert swarm.values == simulated(run, given)
     assert swarm.refused == []
     assert all(not box for box in swarm.outbox.values())
-    closed = [note for note in swarm.notes[0] if note["what"] == "closed"]
-    assert all(note["missing"] == [] for note in closed)
+    closed = [note for note in swarm.notes[0] if isinstance(note, notes.Closed)]
+    assert closed
+    assert all(note.missing == () for note in closed)
 
 
 @pytest.mark.parametrize("unit", ["record", "node"])
@@ -133,10 +134,10 @@ def test_a_node_that_dies_is_left_out_and_its_weight_stays_with_the_receiver() -
     assert {swarm.done[i] for i in range(3)} == {"finished"}
     # Nobody waited longer than the grace for somebody lost.
     assert swarm.now < 2.0
-    closed = {note["round"]: note for note in swarm.notes[0] if note["what"] == "closed"}
-    assert closed[0]["missing"] == []
-    assert closed[5]["missing"] == ["site-3"]
-    assert closed[5]["weights"] == {"site-0": 2, "site-1": 1, "site-2": 1}
+    closed = {note.round: note for note in swarm.notes[0] if isinstance(note, notes.Closed)}
+    assert closed[0].missing == ()
+    assert closed[5].missing == ("site-3",)
+    assert closed[5].weights == {"site-0": 2, "site-1": 1, "site-2": 1}
     held = [np.frombuffer(swarm.values[(i, 5, 0)]) for i in range(3)]
     expected = (held[0] * 2 + held[1] + held[2]) / 4
     np.testing.assert_allclose(swarm.nodes[0].model[0], expected, rtol=1e-14)
@@ -154,9 +155,9 @@ def test_the_weight_of_who_is_missing_is_spread_if_the_network_says_so(sums: str
     swarm.run(lambda: swarm.kill(3) if 3 in swarm.nodes and swarm.nodes[3].round >= 2 else None)
     assert {swarm.done[i] for i in range(3)} == {"finished"}
     last = {i: swarm.notes[i] for i in range(3)}
-    for notes in last.values():
-        (closed,) = [note for note in notes if note["what"] == "closed" and note["round"] == 3]
-        assert (closed["denominator"], set(closed["weights"].values()), len(closed["weights"])) == (3, {1}, 3)
+    for several in last.values():
+        (closed,) = [note for note in several if isinstance(note, notes.Closed) and note.round == 3]
+        assert (closed.denominator, set(closed.weights.values()), len(closed.weights)) == (3, {1}, 3)
     models = [swarm.nodes[i].model[0] / unit for i in range(3)]
     assert np.allclose(models[0], models[1], rtol=1e-12)
     assert np.allclose(models[0], models[2], rtol=1e-12)
@@ -190,9 +191,9 @@ def test_whoever_is_killed_and_whenever_nobody_hangs_and_nothing_is_sent_twice(s
     assert all(reason in {"finished", "alone"} for reason in swarm.done.values())
     # One message a round and receiver, however often a node came back.
     assert all(len(bodies) == 1 for bodies in swarm.sent.values())
-    assert any(note["what"] == "resumed" for notes in swarm.notes.values() for note in notes)
-    for notes in swarm.notes.values():
-        assert [note["number"] for note in notes] == list(range(1, len(notes) + 1))
+    assert any(isinstance(note, notes.Resumed) for several in swarm.notes.values() for note in several)
+    for several in swarm.notes.values():
+        assert [note.number for note in several] == list(range(1, len(several) + 1))
 
 
 def test_a_masked_node_that_is_back_at_once_is_not_waited_for_in_the_sum_that_it_lost() -> None:

@@ -24,7 +24,7 @@ from sottovoce.accounting import account
 from sottovoce.cli import main
 from sottovoce.errors import SottovoceError
 from sottovoce.interval import Interval
-from sottovoce.peers import Network, Policy, TaskFacts, known_after
+from sottovoce.peers import Network, Policy, TaskFacts, known_after, notes
 from sottovoce.peers.exchanges import Masking, masked_by
 from sottovoce.peers.history import History, history_of
 from sottovoce.peers.proofs import (
@@ -88,7 +88,7 @@ def lived(run: Network, folder: Path, deaths: dict[int, tuple[int, int | None]])
     files = {}
     for i, node in swarm.nodes.items():
         node.ended()
-        swarm.notes[i] += [note for note in node.notes if note["number"] > len(swarm.notes[i])]
+        swarm.notes[i] += [note for note in node.notes if note.number > len(swarm.notes[i])]
         files[run.names[i]] = folder / f"{run.names[i]}.jsonl"
         Transcript(files[run.names[i]], identities(5)[i].signing).add(swarm.notes[i])
     return swarm, files
@@ -97,17 +97,17 @@ def lived(run: Network, folder: Path, deaths: dict[int, tuple[int, int | None]])
 def offline(run: Network, swarm: Swarm, me: int, observer: int, delta: float) -> Interval:
     """ε of the schedule that all nodes noted, by the accountant and another way to the matrices."""
     weights, programs = [], []
-    notes = [(i, note) for i, several in swarm.notes.items() for note in several]
+    told = [(i, note) for i, several in swarm.notes.items() for note in several]
     for t in range(run.settings.rounds):
-        acting = {i for i, note in notes if note["what"] == "sent" and note["round"] == t}
+        acting = {i for i, note in told if isinstance(note, notes.Sent) and note.round == t}
         matrix = np.eye(run.n)
-        for i, note in notes:
-            if note.get("round") != t or note["what"] != ("summed" if i == observer else "closed"):
+        for i, note in told:
+            if not isinstance(note, notes.Summed if i == observer else notes.Closed) or note.round != t:
                 continue
             matrix[i] = 0
-            for name in note["survivors"]:
+            for name in note.survivors:
                 matrix[i, run.index(name)] = run.numerators[i][run.index(name)] / run.denominator
-            if run.settings.missing == "survivors" and note["survivors"]:
+            if run.settings.missing == "survivors" and note.survivors:
                 matrix[i, i] = run.numerators[i][i] / run.denominator
                 matrix[i] /= matrix[i].sum()
             else:
@@ -199,18 +199,17 @@ def test_weight_that_is_spread_over_survivors_leaves_them_alike(tmp_path: Path) 
     assert 0 < clean < 4
     assert found.seen <= 1
     assert found.squared == pytest.approx(clean / 4 + (5 - clean - found.seen) / 3 + found.seen)
-    closed = {line["round"]: line for line in lines if line["what"] == "closed"}
-    assert closed[4]["weights"] == dict.fromkeys(["site-0", "site-1", "site-2", "site-4"], 1)
-    assert closed[4]["denominator"] == 4
+    closed = {line.round: line for line in lines if isinstance(line, notes.Closed)}
+    assert closed[4].weights == dict.fromkeys(["site-0", "site-1", "site-2", "site-4"], 1)
+    assert closed[4].denominator == 4
     made = certify_run(run, identities(5)[0], {"site-0": files["site-0"]}, delta=1e-5)
     assert all(each.holds for each in verify_run(made, run, {"site-0": files["site-0"]}))
     # Weights that are not those of the rule are refused, even if the node signs them.
-    for change in ({"denominator": 5}, {"weights": {**closed[4]["weights"], "site-0": 2}}):
+    for change in ({"denominator": 5}, {"weights": {**closed[4].weights, "site-0": 2}}):
         forged = tmp_path / "forged.jsonl"
         forged.unlink(missing_ok=True)
-        notes = [{**note, **(change if note == closed[4] else {})} for note in lines]
         Transcript(forged, identities(5)[0].signing).add(
-            {name: value for name, value in note.items() if name != "before"} for note in notes
+            msgspec.structs.replace(note, **(change if note == closed[4] else {})) for note in lines
         )
         with pytest.raises(SottovoceError, match="weights are not those"):
             history_of(swarm.network, {"site-0": read_transcript(forged, key)})
@@ -316,7 +315,7 @@ def lies(lines: list[dict[str, Any]], rng: random.Random) -> Iterator[list[dict[
     """Transcripts that a node could sign, of which something is not so."""
     places = [k for k, line in enumerate(lines) if line["what"] in {"told", "given", "farewell", "closed"}]
     while True:
-        several = [{key: each for key, each in line.items() if key != "before"} for line in lines]
+        several = [dict(line) for line in lines]
         line = several[rng.choice(places)]
         field = rng.choice(
             [
@@ -348,15 +347,31 @@ def lies(lines: list[dict[str, Any]], rng: random.Random) -> Iterator[list[dict[
         yield several
 
 
+def signed_anew(lines: list[dict[str, Any]], path: Path) -> None:
+    """Write lines as a node signs them, whatever stands in them."""
+    before = ""
+    with path.open("wb") as file:
+        for line in lines:
+            said = {**line, "before": before}
+            del said["signature"]
+            content = msgspec.json.encode(said, order="sorted")
+            signature = identities(5)[0].signing.sign(b"sottovoce transcript 1\n" + content)
+            whole = msgspec.json.encode({**said, "signature": signature}, order="sorted")
+            before = hashlib.sha256(whole).hexdigest()
+            file.write(whole + b"\n")
+
+
 def test_what_neighbours_did_not_sign_is_refused_even_if_the_node_signs_it(
     certified: tuple[Network, Path, Files], tmp_path: Path
 ) -> None:
     run, file, files = certified
-    made, me, rng = read_run(file), identities(5)[0], random.Random(6)
-    lines = read_transcript(files["site-0"], me.card.signing_key)
+    made, rng = read_run(file), random.Random(6)
+    lines = [json.loads(line) for line in files["site-0"].read_bytes().splitlines()]
+    signed_anew(lines, tmp_path / "same.jsonl")
+    assert (tmp_path / "same.jsonl").read_bytes() == files["site-0"].read_bytes()
     for count, lie in zip(range(100), lies(lines, rng), strict=False):
         path = tmp_path / f"{count}.jsonl"
-        Transcript(path, me.signing).add(lie)
+        signed_anew(lie, path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         assert not accepted(run, resigned(made, transcripts={"site-0": digest}), {"site-0": path})
 
@@ -481,17 +496,14 @@ def test_who_was_killed_does_not_say_that_it_gave_nothing() -> None:
 
 def costs(run: Network, swarm: Swarm, me: int, observer: int) -> dict[int, float]:
     """What each round in which a node sent costs it alone, from what all nodes noted, by a kernel in floats."""
-    notes = {
-        (note["round"], note["what"], note.get("receiver", run.names[i])): note["survivors"]
-        for i, several in swarm.notes.items()
-        for note in several
-        if note["what"] in {"closed", "given"}
-    }
+    told = [(run.names[i], note) for i, several in swarm.notes.items() for note in several]
+    closed = {(note.round, name): note.survivors for name, note in told if isinstance(note, notes.Closed)}
+    given = {(note.round, note.receiver): note.survivors for _, note in told if isinstance(note, notes.Given)}
     found = {}
-    for t in sorted(note["round"] for note in swarm.notes[me] if note["what"] == "sent"):
+    for t in sorted(note.round for note in swarm.notes[me] if isinstance(note, notes.Sent)):
         matrix = np.zeros((run.n, run.n))
         for i, name in enumerate(run.names):
-            heard = notes.get((t, "given" if i == observer else "closed", name), ())
+            heard = (given if i == observer else closed).get((t, name), ())
             for j, weight in run.row(i, map(run.index, heard)).items():
                 matrix[i, j] = weight
         kernel = null_space(np.delete(matrix, observer, axis=1))
@@ -502,7 +514,7 @@ def costs(run: Network, swarm: Swarm, me: int, observer: int) -> dict[int, float
 def test_a_round_costs_what_hides_no_more_where_its_observer_received_nothing(tmp_path: Path) -> None:
     run = masked("logistic", rounds=6, missing="survivors")
     swarm, files = lived(run, tmp_path, {1: (190, 700)})
-    away = {note["round"] for note in swarm.notes[1] if note["what"] == "sent"} ^ set(range(6))
+    away = {note.round for note in swarm.notes[1] if isinstance(note, notes.Sent)} ^ set(range(6))
     lines = {
         name: read_transcript(path, identities(5)[run.index(name)].card.signing_key)
         for name, path in files.items()
@@ -521,13 +533,18 @@ def test_a_round_costs_what_hides_no_more_where_its_observer_received_nothing(tm
     assert stated.squared == found.squared
 
 
+def early(note: notes.AnyNote) -> bool:
+    """Whether a line is of no round from the third on."""
+    return getattr(note, "round", 0) < 2
+
+
 def test_an_old_copy_of_a_transcript_is_not_believed_about_later_rounds(tmp_path: Path) -> None:
     """Who is said to have sent nothing would be said to have taken nothing up, and to have opened nothing."""
     run = masked("logistic", rounds=4)
     swarm, files = lived(run, tmp_path, {})
     keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
     lines = {name: read_transcript(path, keys[name]) for name, path in files.items()}
-    lines["site-2"] = [line for line in lines["site-2"] if line.get("round", 0) < 2]
+    lines["site-2"] = [line for line in lines["site-2"] if early(line)]
     with pytest.raises(
         SottovoceError, match=r"transcript of site-2 knows nothing of round 3.*is an old copy"
     ):
@@ -541,19 +558,22 @@ def test_a_copy_that_ends_too_early_says_nothing_of_what_came_later(tmp_path: Pa
     swarm, files = lived(run, tmp_path, {})
     keys = {name: identities(5)[run.index(name)].card.signing_key for name in files}
     whole = {name: read_transcript(path, keys[name]) for name, path in files.items() if name != "site-1"}
-    heard = [line for line in whole["site-0"] if line["what"] not in {"told", "receipt"}]
-    mine = [line for line in heard if line["what"] != "given" or line["round"] < 2]
-    failed = [{"what": "failed", "round": t, "receiver": "site-1", "dealers": ["site-0"]} for t in (2, 3)]
+    heard = [line for line in whole["site-0"] if not isinstance(line, notes.Told | notes.Receipt)]
+    mine = [line for line in heard if not isinstance(line, notes.Given) or early(line)]
+    failed = [
+        notes.Failed(
+            round=t, exchange=0, receiver="site-1", phase="opened", reason="late", dealers=("site-0",)
+        )
+        for t in (2, 3)
+    ]
     others = {name: lines for name, lines in whole.items() if name != "site-0"}
-    early = {
-        name: list(takewhile(lambda line: line.get("round", 0) < 2, lines)) for name, lines in others.items()
-    }
+    stopped_short = {name: list(takewhile(early, lines)) for name, lines in others.items()}
     told = history_of(swarm.network, {"site-0": [*mine, *failed], **others})
-    stale = history_of(swarm.network, {"site-0": [*mine, *failed], **early})
+    stale = history_of(swarm.network, {"site-0": [*mine, *failed], **stopped_short})
     assert [told.row(t, 1, observers=(1,)) for t in (2, 3)] == [told.planned(1)] * 2
     assert [stale.row(t, 1, observers=(1,)) for t in (2, 3)] == [None] * 2
     # Who says that it took part no more, opened nothing later.
-    gone = {name: [*lines, {"what": "stopped", "reason": "policy"}] for name, lines in early.items()}
+    gone = {name: [*lines, notes.Stopped(reason="policy", round=2)] for name, lines in stopped_short.items()}
     history = history_of(swarm.network, {"site-0": [*mine, *failed], **gone})
     assert [history.row(t, 1, observers=(1,)) for t in (2, 3)] == [run.row(1, ())] * 2
 
@@ -580,8 +600,10 @@ def test_a_sum_that_too_few_opened_shows_nothing_even_if_masked_messages_were_se
     for node in swarm.nodes.values():
         node.ended()
     lines = {run.names[i]: swarm.notes[i] + swarm.nodes[i].notes for i in swarm.nodes}
-    failed = [line for line in lines["site-0"] if line["what"] == "failed" and line["receiver"] == "site-1"]
-    assert len(failed[0]["dealers"]) == 4
+    failed = [
+        line for line in lines["site-0"] if isinstance(line, notes.Failed) and line.receiver == "site-1"
+    ]
+    assert len(failed[0].dealers) == 4
     files = {name: tmp_path / name for name in lines}
     for name, said in lines.items():
         Transcript(files[name], identities(5)[run.index(name)].signing).add(said)

@@ -1,6 +1,5 @@
 """Two runs of one network are two: nothing of one is understood in the other, and a run that goes on is the same."""
 
-import base64
 import shutil
 from collections import defaultdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from sottovoce.peers.joining import Lobby, read_hello
 from sottovoce.peers.letters import Letter, PostOffice
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.naming import drawn_part
+from sottovoce.peers.notes import AnyNote, Begun, Receipt
 from sottovoce.peers.transport import Happening
 
 QUICK = Deadlines(join=5.0, round=2.0, lost=0.2)
@@ -32,13 +32,15 @@ def three(**changes: Any) -> Network:
     return network(3, **{**usual, **changes})
 
 
-def lines_of(folder: Path, i: int) -> list[dict[str, Any]]:
+def lines_of(folder: Path, i: int) -> list[AnyNote]:
     return read_transcript(folder / f"site-{i}" / "transcript.jsonl", identities(3)[i].card.signing_key)
 
 
 def run_of(run: Network, folder: Path, i: int) -> Network:
     """The run that a node's transcript says it was in."""
-    return run.joined(base64.b64decode(part) for part in lines_of(folder, i)[0]["parts"])
+    first = lines_of(folder, i)[0]
+    assert isinstance(first, Begun)
+    return run.joined(first.parts)
 
 
 def letters_of(run: Network, wires: Wires) -> list[Letter]:
@@ -73,8 +75,8 @@ def test_what_was_said_in_one_run_is_not_understood_in_the_next(tmp_path: Path) 
     }
     assert len(values) == 18
     for i in range(3):
-        told = [line for line in lines_of(second.folder, i) if line["what"] == "receipt"]
-        digests = {(line["peer"], base64.b64decode(line["body"])[:32]) for line in told}
+        told = [line for line in lines_of(second.folder, i) if isinstance(line, Receipt)]
+        digests = {(line.peer, line.body[:32]) for line in told}
         assert digests == {(f"site-{j}", values[i, j, t]) for j in range(3) if j != i for t in range(3)}
 
 

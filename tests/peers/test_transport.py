@@ -18,6 +18,7 @@ from sottovoce.learning import Data
 from sottovoce.peers import Local, Network, Outcome, Policy, create_identity
 from sottovoce.peers.letters import PostOffice
 from sottovoce.peers.local import free_ports
+from sottovoce.peers.notes import Closed, Receipt
 from sottovoce.peers.running import run_peer
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Happening, Transport, Waiting, configuration, listening_at
@@ -172,9 +173,9 @@ def test_three_nodes_end_with_the_same_model(port: int, sums: str, tmp_path: Pat
     assert np.ptp(models, axis=0).max() <= (0 if sums == "masked" else 1e-13 * np.abs(models).max())
     assert np.abs(models).max() > 0
     lines = read_transcript(tmp_path / "site-1" / "transcript.jsonl", keys[1].card.signing_key)
-    closed = [line for line in lines if line["what"] == "closed"]
-    assert [line["survivors"] for line in closed] == [["site-0", "site-2"]] * 4
-    assert {line["peer"] for line in lines if line["what"] == "receipt"} <= {"site-0", "site-2"}
+    closed = [line for line in lines if isinstance(line, Closed)]
+    assert [line.survivors for line in closed] == [("site-0", "site-2")] * 4
+    assert {line.peer for line in lines if isinstance(line, Receipt)} <= {"site-0", "site-2"}
     rows = (tmp_path / "site-1" / "ledger.csv").read_text().splitlines()
     assert len(rows) == 1 + 4 * 3
     assert float(rows[-1].split(",")[3]) == found["site-1"].epsilon

@@ -4,7 +4,15 @@
 Nothing is proved here: `sottovoce.verification` does that.
 """
 
-from sottovoce.certificates.files import MOST_BYTES, from_text, load, save, to_text
+from sottovoce.certificates.files import (
+    MOST_BYTES,
+    from_document,
+    from_text,
+    load,
+    save,
+    to_document,
+    to_text,
+)
 from sottovoce.certificates.forms import MechanismForm
 from sottovoce.certificates.numbers import Floats
 from sottovoce.certificates.shifts import LoopAttack, Method, MovesProof, ShiftProof, ShiftStep
@@ -40,8 +48,10 @@ __all__ = [
     "StatedView",
     "StatedWeights",
     "StoredWeights",
+    "from_document",
     "from_text",
     "load",
     "save",
+    "to_document",
     "to_text",
 ]

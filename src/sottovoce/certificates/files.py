@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     )
     from sottovoce.protocols import PerNode
 
-__all__ = ["document_of", "from_text", "hash_of", "load", "save", "to_text"]
+__all__ = ["document_of", "from_document", "from_text", "hash_of", "load", "save", "to_document", "to_text"]
 
 MOST_BYTES = 64_000_000
 _OLD = {
@@ -68,16 +68,20 @@ _OLD = {
 
 def to_text(certificate: Certificate) -> str:
     """The JSON text of a certificate, with its hash."""
-    document = {**document_of(certificate), "hash": certificate.hash}
     # In the order in which people read it: the terms of an instruction keep theirs.
-    return json_text(document, letters=True) + "\n"
+    return json_text(to_document(certificate), letters=True) + "\n"
+
+
+def to_document(certificate: Certificate) -> dict[str, Any]:
+    """The JSON object of a certificate, with its hash."""
+    return {**document_of(certificate), "hash": certificate.hash}
 
 
 def from_text(text: str) -> Certificate:
     """The certificate that a JSON text holds."""
     if len(text) > MOST_BYTES:
         raise InputError(f"a certificate has at most {MOST_BYTES} characters; this one has {len(text)}")
-    return _from_document(strict_json(text, "a certificate"))
+    return from_document(strict_json(text, "a certificate"))
 
 
 def save(certificate: Certificate, path: str | os.PathLike[str]) -> Path:
@@ -145,8 +149,8 @@ def _proof_document(proof: Proof) -> dict[str, Any]:
     return {"bulk" if name == "recurring" else name: part for name, part in plain(proof).items()}
 
 
-def _from_document(document: object) -> Certificate:
-    """The certificate of a JSON object: its form first, then its hash, then what it says."""
+def from_document(document: object) -> Certificate:
+    """The certificate of a JSON object that `strict_json` read: its form first, then its hash, then what it says."""
     schema = document.get("schema") if isinstance(document, dict) else SCHEMA
     if type(schema) is int and schema in _OLD:
         raise InputError(

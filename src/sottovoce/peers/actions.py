@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from sottovoce.peers.exchanges import Post
+from sottovoce.peers.notes import AnyNote, Reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Action", "Actions", "Ask", "Done", "Keep", "Memory", "Phase", "Settle", "Stopped"]
 
 Phase = Literal["joining", "pausing", "asking", "exchanging", "done"]
-Stopped = Literal["finished", "policy", "alone", "apart", "interrupted"]
+Stopped = Reason
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,4 +71,4 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     used: list[tuple[int, int, int]]
     left: dict[int, int]
     noted: int
-    notes: list[dict[str, Any]]
+    notes: list[AnyNote]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from sottovoce.peers import notes
 from sottovoce.peers.effects import Failed, Given, Send, Summed
 from sottovoce.peers.grid import mixed
 from sottovoce.peers.groups import Group, Member
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.effects import Effects
     from sottovoce.peers.letters import Kind, Letter
     from sottovoce.peers.network import Network
+    from sottovoce.peers.notes import AnyNote
 
     Array: TypeAlias = NDArray[np.float64]
     Opening: TypeAlias = Callable[["Network", int, int, int, Array], "Exchanging"]
@@ -66,7 +68,7 @@ class Clear:
         """The exchange with this number in a round, in which the node sends `message`, one row."""
         self.network, self.me, self.round, self.number = network, me, round_, number
         self.message = message
-        self.notes: list[tuple[str, dict[str, object]]] = []
+        self.notes: list[AnyNote] = []
         self.given: dict[int, tuple[str, ...]] = {}
         self._heard: dict[int, Letter] = {}
 
@@ -273,16 +275,16 @@ class Masking(Clear):
                     posts.append(self._post(node, kind, frame))
                 case Summed(survivors=names, receipt=receipt):
                     self._summed = effect
-                    self._note("summed", receiver=whose, survivors=names, receipt=receipt)
+                    self._note(notes.Summed, receiver=whose, survivors=names, receipt=receipt)
                 case Given(survivors=names, receipt=receipt):
                     self.given[receiver] = names
-                    self._note("given", receiver=whose, survivors=names, receipt=receipt)
+                    self._note(notes.Given, receiver=whose, survivors=names, receipt=receipt)
                 case Failed(phase=phase, reason=reason, dealers=names):
-                    self._note("failed", receiver=whose, phase=phase, reason=reason, dealers=names)
+                    self._note(notes.Failed, receiver=whose, phase=phase, reason=reason, dealers=names)
         return posts
 
-    def _note(self, what: str, **facts: object) -> None:
-        self.notes.append((what, {"round": self.round, "exchange": self.number, **facts}))
+    def _note(self, kind: Callable[..., AnyNote], **facts: object) -> None:
+        self.notes.append(kind(round=self.round, exchange=self.number, **facts))
 
 
 def group_of(network: Network, receiver: int, round_: int, exchange: int) -> Group | None:

@@ -8,15 +8,15 @@ exchange is that neighbour's own letter. What nobody says is not known, and noth
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from sottovoce.errors import InputError
+from sottovoce.peers import notes
 from sottovoce.peers.exchanges import group_of
 from sottovoce.peers.letters import checked_header
 from sottovoce.peers.lists import by_sender
@@ -24,10 +24,11 @@ from sottovoce.peers.messages import Agreed, Refused
 from sottovoce.protocols import Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from sottovoce.peers.letters import Header, Letter
     from sottovoce.peers.network import Network
+    from sottovoce.peers.notes import AnyNote
 
 __all__ = ["Clean", "History", "Row", "Told", "history_of", "names_in"]
 
@@ -37,7 +38,7 @@ Row = dict[int, int]
 # What is noted of a letter is so long at most, besides names; two that differ of one exchange tell a liar.
 _LONGEST, _VERSIONS = 64, 2
 
-_LETTERS = {"receipt": "receipt", "told": "closed", "farewell": "farewell"}
+_LETTERS = {notes.Receipt: "receipt", notes.Told: "closed", notes.Farewell: "farewell"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,7 +96,7 @@ class History:
 
 
 def history_of(
-    network: Network, transcripts: Mapping[str, list[dict[str, Any]]], *, checked: bool = False
+    network: Network, transcripts: Mapping[str, Sequence[AnyNote]], *, checked: bool = False
 ) -> History:
     """The history that transcripts of one run tell together, their lines as `read_transcript` gives them.
 
@@ -129,15 +130,15 @@ class _Reader:
         self.history, self.network, self.author = history, history.network, author
         self._checked = checked
 
-    def read(self, lines: list[dict[str, Any]]) -> None:
+    def read(self, lines: Sequence[AnyNote]) -> None:
         """All lines; a line that cannot be is an error that names it."""
         name, network = self.network.names[self.author], self.network
         for line in lines:
             try:
                 self._line(line)
-            except (KeyError, TypeError, ValueError, Refused, msgspec.DecodeError) as error:
+            except (ValueError, Refused, msgspec.DecodeError) as error:
                 raise InputError(
-                    f"line {line.get('number')} of the transcript of {name} cannot be: {error} (take the original file)"
+                    f"line {line.number} of the transcript of {name} cannot be: {error} (take the original file)"
                 ) from None
         sent = {t for t, i in self.history.sent if i == self.author}
         # A file that was copied too early says nothing of what came after its last round.
@@ -149,35 +150,32 @@ class _Reader:
                 for receiver in network.receivers(self.author):
                     self.history.silent[t, receiver].add(self.author)
 
-    def _line(self, line: dict[str, Any]) -> None:
-        what, history = line["what"], self.history
-        match what:
-            case "begun":
-                if (_bytes(line["run"]), line["me"]) != (
-                    self.network.run_name,
-                    self.network.names[self.author],
-                ):
+    def _line(self, line: AnyNote) -> None:
+        history = self.history
+        match line:
+            case notes.Begun():
+                if (line.run, line.me) != (self.network.run_name, self.network.names[self.author]):
                     raise Refused("it is of another run, or of another node")
-            case "sent":
+            case notes.Sent():
                 history.sent.add((self._round(line), self.author))
-            case "closed":
-                self._close((self._round(line), self.author), line["survivors"])
+            case notes.Closed():
+                self._close((self._round(line), self.author), line.survivors)
                 self._check_weights(line)
-            case "given":
+            case notes.Given():
                 self._given(line)
-            case "failed":
-                receiver = self.network.index(line["receiver"])
+            case notes.Failed():
+                receiver = self.network.index(line.receiver)
                 if receiver != self.author:
                     # Even if its masked message had gone out: who ends so has shown no share, and never will.
                     history.silent[self._round(line), receiver].add(self.author)
-            case "stopped":
+            case notes.Stopped():
                 history.ended.add(self.author)
-                if line["reason"] == "finished":
+                if line.reason == "finished":
                     history.finished.add(self.author)
-            case "receipt" | "told" | "farewell":
+            case notes.Written():
                 header = self._letter(line)
-                if what == "told":
-                    self._close((header.round, header.sender), names_in(_bytes(line["body"])))
+                if isinstance(line, notes.Told):
+                    self._close((header.round, header.sender), names_in(line.body))
 
     def _close(self, place: tuple[int, int], names: Collection[str]) -> None:
         """A node's own word; one that says two things is not believed in either."""
@@ -188,23 +186,21 @@ class _Reader:
         if known != heard:
             self.history.closed[place] = None
 
-    def _check_weights(self, line: dict[str, Any]) -> None:
+    def _check_weights(self, line: notes.Closed) -> None:
         """Refuse a line whose weights are not those that the rule of the network gives to who was heard."""
         network = self.network
-        row = network.row(self.author, map(network.index, line["survivors"]))
-        said = {network.index(name): weight for name, weight in line["weights"].items()}
-        if (said, line["denominator"]) != (row, sum(row.values())):
+        row = network.row(self.author, map(network.index, line.survivors))
+        said = {network.index(name): weight for name, weight in line.weights.items()}
+        if (said, line.denominator) != (row, sum(row.values())):
             raise Refused("its weights are not those that the network agreed on for whom it heard")
 
-    def _given(self, line: dict[str, Any]) -> None:
+    def _given(self, line: notes.Given) -> None:
         """A sum that enough of its senders signed the list of."""
-        t, receiver = self._round(line), self.network.index(line["receiver"])
-        group = group_of(self.network, receiver, t, int(line["exchange"]))
-        names = tuple(line["survivors"])
+        t, receiver, names = self._round(line), self.network.index(line.receiver), line.survivors
+        group = group_of(self.network, receiver, t, line.exchange)
         if group is None or self.network.names[self.author] not in names:
             raise Refused("it gave to a sum in which it has no part")
-        frames = () if self._checked else map(_bytes, line["receipt"])
-        said = [] if self._checked else [agreed for _, agreed in by_sender(group, frames, Agreed).values()]
+        said = [] if self._checked else [each for _, each in by_sender(group, line.receipt, Agreed).values()]
         if any(each.names != names or each.dealers != said[0].dealers for each in said):
             raise Refused("the signatures are under another list")
         heard = frozenset(map(self.network.index, names))
@@ -212,22 +208,21 @@ class _Reader:
         if known != heard:
             self.history.opened[t, receiver] = None
 
-    def _letter(self, line: dict[str, Any]) -> Header:
+    def _letter(self, line: notes.Written) -> Header:
         """The header of a letter that a neighbour wrote to the author in this run."""
-        peer = self.network.index(line["peer"])
+        peer = self.network.index(line.peer)
         key = None if self._checked else self.network.settings.nodes[peer].signing_key
-        header = checked_header(_bytes(line["signed"]), key)
+        header = checked_header(line.signed, key)
         said = (header.run, header.sender, header.receiver, header.kind, header.digest)
-        body = hashlib.sha256(_bytes(line["body"])).digest()
-        if said != (self.network.run_name, peer, self.author, _LETTERS[line["what"]], body):
+        body = hashlib.sha256(line.body).digest()
+        if said != (self.network.run_name, peer, self.author, _LETTERS[type(line)], body):
             raise Refused("a letter in it is another one than it says")
         return header
 
-    def _round(self, line: dict[str, Any]) -> int:
-        t = line["round"]
-        if type(t) is not int or not 0 <= t < self.network.settings.rounds:
-            raise Refused(f"there is no round {t!r}")
-        return t
+    def _round(self, line: notes.InExchange) -> int:
+        if line.round >= self.network.settings.rounds:
+            raise Refused(f"there is no round {line.round + 1}")
+        return line.round
 
 
 class Clean:
@@ -294,11 +289,3 @@ def names_in(body: bytes) -> list[str]:
         return msgspec.msgpack.decode(body, type=list[str])
     except msgspec.DecodeError:
         raise Refused("an exchange is closed with a list of names; this is none") from None
-
-
-def _bytes(text: Any) -> bytes:  # noqa: ANN401
-    """What a transcript holds in base64, spelled in one way alone."""
-    found = base64.b64decode(text, validate=True)
-    if base64.b64encode(found).decode() != text:
-        raise ValueError("bytes must be spelled as they are written")
-    return found

@@ -11,11 +11,12 @@ from what was kept, it sends the same letters again, or nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import numpy as np
 
+from sottovoce.peers import notes
 from sottovoce.peers.actions import Actions, Ask, Done, Keep, Memory, Phase, Settle, Stopped
 from sottovoce.peers.early import Early
 from sottovoce.peers.exchanges import Post, receipt
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.exchanges import Exchanging, Opening
     from sottovoce.peers.letters import Letter
     from sottovoce.peers.network import Network
+    from sottovoce.peers.notes import AnyNote
     from sottovoce.peers.policy import Budget
     from sottovoce.protocols import Program
 
@@ -63,7 +65,7 @@ class Node:
         self._clean = Clean(network)
         self._used: set[tuple[int, int, int]] = set()
         self._told = Told(network)
-        self.notes: list[dict[str, Any]] = []
+        self.notes: list[AnyNote] = []
         self.noted = 0
         self.phase: Phase = "joining"
         self._reason: Stopped = "finished"
@@ -86,9 +88,9 @@ class Node:
         self._lost = {peer: now if peer in self._left else later for peer in self._peers}
         if not self._resumed:
             network = self.network
-            self._note("begun", run=network.run_name, me=network.names[self.me], parts=network.parts)
+            self._note(notes.Begun(run=network.run_name, me=network.names[self.me], parts=network.parts))
             return []
-        self._note("resumed", round=self.round)
+        self._note(notes.Resumed(round=self.round))
         if self.phase != "exchanging":
             return self._begin_round(now)
         return self._reopened(now)
@@ -115,16 +117,16 @@ class Node:
             return []
         match header.kind:
             case "receipt":
-                self._note("receipt", peer=self._name(sender), signed=letter.signed, body=letter.body)
+                self._note(notes.Receipt(peer=self._name(sender), signed=letter.signed, body=letter.body))
                 return [Settle(receiver=sender, round=header.round, exchange=header.exchange)]
             case "closed":
                 self.deviated |= not self._clean.closed(header.round, sender, names_in(letter.body))
-                self._note("told", peer=self._name(sender), signed=letter.signed, body=letter.body)
+                self._note(notes.Told(peer=self._name(sender), signed=letter.signed, body=letter.body))
                 self._give_up(sender, (header.round, header.exchange))
                 return []
             case "farewell":
                 self._left[sender] = int.from_bytes(letter.body[:4], "big")
-                self._note("farewell", peer=self._name(sender), signed=letter.signed, body=letter.body)
+                self._note(notes.Farewell(peer=self._name(sender), signed=letter.signed, body=letter.body))
                 self._give_up(sender)
                 return [Keep(), *self._settle(now)]
             case "of-sum":
@@ -254,9 +256,8 @@ class Node:
         exchange = self._made()
         self._exchange, self.phase, self._since = exchange, "exchanging", now
         self._fallen, self._spoke = set(), set()
-        self._note(
-            "sent", round=self.round, exchange=exchange.number, receivers=self.network.receivers(self.me)
-        )
+        receivers = self.network.receivers(self.me)
+        self._note(notes.Sent(round=self.round, exchange=exchange.number, receivers=receivers))
         posts = exchange.begin()
         owed, self._owed = self._owed, []
         actions: Actions = [Keep(), *posts, *owed]
@@ -270,7 +271,7 @@ class Node:
             try:
                 actions += exchange.take(letter)
             except Refused as error:
-                self._note("refused", peer=self._name(letter.sender), reason=str(error)[:200])
+                self._note(notes.Refusal(peer=self._name(letter.sender), reason=str(error)[:200]))
         self._fallen |= {letter.sender for letter in self._early if self._passed(letter)}
         return actions + self._settle(now)
 
@@ -376,24 +377,25 @@ class Node:
         missing = [peer for peer in network.senders(self.me) if peer not in survivors]
         row = network.row(self.me, survivors)
         self._registers[step.into] = exchange.message if alone else exchange.received()
+        heard = tuple(self._name(peer) for peer in survivors)
         self._note(
-            "closed",
-            round=self.round,
-            exchange=exchange.number,
-            survivors=[self._name(peer) for peer in survivors],
-            missing=[self._name(peer) for peer in missing],
-            denominator=sum(row.values()),
-            weights={self._name(peer): weight for peer, weight in row.items()},
+            notes.Closed(
+                round=self.round,
+                exchange=exchange.number,
+                survivors=heard,
+                missing=tuple(self._name(peer) for peer in missing),
+                denominator=sum(row.values()),
+                weights={self._name(peer): weight for peer, weight in row.items()},
+            )
         )
         self._owed += [receipt(letter, used=letter.sender in survivors) for letter in exchange.letters]
         # Who was killed before it had kept a receipt asks for it again.
         self._used |= {(peer, self.round, exchange.number) for peer in survivors}
         self._used = {each for each in self._used if each[1] >= self.round - 2}
-        heard = [self._name(peer) for peer in survivors]
         self.deviated |= not self._clean.closed(self.round, self.me, heard)
         if missing or self._masked:
             # Who was in a sum knows over whom it was opened, and is told here what became of it.
-            body = msgspec.msgpack.encode([self._name(peer) for peer in survivors])
+            body = msgspec.msgpack.encode(heard)
             self._owed += [
                 Post(receiver=peer, kind="closed", round=self.round, exchange=exchange.number, body=body)
                 for peer in sorted(self._peers - self._gone)
@@ -426,7 +428,7 @@ class Node:
         self._sources = {}
         following = self.round + 1
         if self._target > following:
-            self._note("skipped", first=following, last=self._target - 1)
+            self._note(notes.Skipped(first=following, last=self._target - 1))
             self.deviated = True
             following = self._target
         self.round, self._place, self.phase = following, 0, "asking"
@@ -440,7 +442,7 @@ class Node:
             if exchange.round < self.round - 1:
                 exchange.end()
         self._tidy()
-        self._note("stopped", reason=reason, round=self.round)
+        self._note(notes.Stopped(reason=reason, round=self.round))
         owed, self._owed = self._owed, []
         self._reason = reason
         goodbye = [self._farewell(peer) for peer in sorted(self._peers)]
@@ -469,17 +471,17 @@ class Node:
     def _tidy(self) -> None:
         """Note how sums ended, and let go of exchanges in which nobody needs this node."""
         for exchange in self._exchanges:
-            for what, facts in exchange.notes:
-                self._note(what, **facts)
+            for note in exchange.notes:
+                self._note(note)
             for receiver, names in exchange.given.items():
                 self._clean.given(exchange.round, receiver, names)
             exchange.notes = []
         self._lingering = [(since, each) for since, each in self._lingering if each.busy]
 
-    def _note(self, what: str, **facts: object) -> None:
+    def _note(self, note: AnyNote) -> None:
         """A line for the transcript, written after what it speaks of is kept."""
         self.noted += 1
-        self.notes.append({"number": self.noted, "what": what, **facts})
+        self.notes.append(msgspec.structs.replace(note, number=self.noted))
 
     def _name(self, peer: int) -> str:
         return self.network.names[peer]

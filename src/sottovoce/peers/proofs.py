@@ -10,25 +10,25 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
 
-from sottovoce.certificates import from_text, to_text
+from sottovoce.certificates import from_document, to_document
 from sottovoce.errors import FileError, InputError, probability
 from sottovoce.files import put_whole
 from sottovoce.forms import Form, read_form, strict_json
 from sottovoce.peers.history import history_of
 from sottovoce.peers.messages import Refused
+from sottovoce.peers.notes import AnyNote, Begun
 from sottovoce.peers.spending import layout_of, observers_of, spent, stands_alone, total
-from sottovoce.peers.transcript import read_transcript
+from sottovoce.peers.transcript import line_of, read_transcript
 from sottovoce.verification import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from sottovoce.certificates import Certificate
@@ -49,6 +49,8 @@ __all__ = [
 ]
 
 _CONTEXT = b"sottovoce run certificate 1\n"
+# Of a first line: the parts of a run of thousands of nodes.
+_LONGEST = 2**20
 
 
 class Stated(Form, frozen=True, kw_only=True):
@@ -132,7 +134,7 @@ def _stated(found: Spent, names: tuple[str, ...]) -> Stated:
         squared=found.squared,
         mu=found.mu,
         epsilon=found.epsilon,
-        certificates=[json.loads(to_text(each)) for each in found.certificates],
+        certificates=[to_document(each) for each in found.certificates],
     )
 
 
@@ -195,7 +197,7 @@ def _checked(history: History, me: int, group: tuple[int, ...], stated: Stated, 
     layout = layout_of(history, me, group, together=stated.together)
     held: dict[str, Certificate] = {}
     for document in stated.certificates:
-        read = from_text(json.dumps(document))
+        read = from_document(document)
         held[read.protocol_hash] = read
 
     def proof(part: CertifiedRounds) -> float | None:
@@ -245,7 +247,7 @@ def read_run(path: Path) -> RunCertificate:
 
 def _read(
     network: Network, transcripts: Mapping[str, Path]
-) -> tuple[Network, dict[str, list[dict[str, Any]]], dict[str, str]]:
+) -> tuple[Network, dict[str, list[AnyNote]], dict[str, str]]:
     """The one run of transcripts, their lines, each checked under the key that is pinned for its author, and digests.
 
     The name of the run is made again from what each node drew and signed, as the first line of each transcript says.
@@ -255,26 +257,21 @@ def _read(
         key = network.settings.nodes[network.index(name)].signing_key
         lines[name] = read_transcript(path, key)
         digests[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    runs = {tuple(_parts_in(each)) for each in lines.values()}
+    runs = {_parts_in(each) for each in lines.values()}
     if len(runs) != 1:
         raise InputError(f"transcripts must be of one run; these are of {len(runs)} (leave the others out)")
     try:
-        return network.joined(base64.b64decode(part, validate=True) for part in runs.pop()), lines, digests
+        return network.joined(runs.pop()), lines, digests
     except (Refused, ValueError) as error:
         raise InputError(f"transcripts must be of a run of this network: {error}") from None
 
 
-def _parts_in(lines: list[dict[str, Any]]) -> list[str]:
+def _parts_in(lines: Sequence[AnyNote]) -> tuple[bytes, ...]:
     """What every node drew for a run, by the first line of a transcript."""
-    first = lines[0] if lines else {}
-    parts = first.get("parts")
-    if (
-        first.get("what") != "begun"
-        or not isinstance(parts, list)
-        or not all(isinstance(part, str) for part in parts)
-    ):
+    first = lines[0]
+    if not isinstance(first, Begun):
         raise InputError("a transcript must begin with the parts of its run (take the original file)")
-    return parts
+    return first.parts
 
 
 def authors_of(paths: Iterable[Path]) -> dict[str, Path]:
@@ -283,17 +280,16 @@ def authors_of(paths: Iterable[Path]) -> dict[str, Path]:
     for path in paths:
         try:
             with path.open("rb") as stream:
-                first = strict_json(
-                    stream.readline(100_000).decode(errors="replace"), "a line of a transcript"
-                )
+                first = line_of(stream.readline(_LONGEST).removesuffix(b"\n"))
         except OSError as error:
             raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
-        name = first.get("me") if isinstance(first, dict) else None
-        if not isinstance(name, str) or name in found:
+        except InputError as error:
+            raise FileError(f"{path}: begins as no transcript does: {error} (check the path)") from None
+        if not isinstance(first, Begun) or first.me in found:
             raise FileError(
                 f"{path}: begins as no transcript does, or as one that was given (check the path)"
             )
-        found[name] = path
+        found[first.me] = path
     return found
 
 

@@ -8,24 +8,24 @@ left out or put in between later on without the node's key; receipts bear the ne
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
 
 from sottovoce.errors import FileError, InputError
-from sottovoce.forms import strict_json
+from sottovoce.forms import Form, read_form, strict_json
+from sottovoce.peers.notes import AnyNote, Note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-__all__ = ["Ledger", "Lines", "Transcript", "read_transcript"]
+__all__ = ["Ledger", "Lines", "Transcript", "line_of", "read_transcript"]
 
 _CONTEXT = b"sottovoce transcript 1\n"
 
@@ -71,61 +71,87 @@ class Transcript:
         self._lines, self._key = Lines(path), key
         last = self._lines.lines[-1:]
         self._before = hashlib.sha256(last[0]).hexdigest() if last else ""
-        self.number = int(msgspec.json.decode(last[0])["number"]) if last else 0
+        self.number = 0
+        if last:
+            try:
+                self.number = line_of(last[0]).number
+            except InputError as error:
+                raise FileError(f"{path}: the last line: {error} (take the original file)") from None
 
-    def add(self, notes: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, notes: Iterable[Note]) -> None:
         """Add what the node noted and is not there yet."""
         lines = []
         for note in notes:
-            if note["number"] > self.number:
-                said = {name: _plain(value) for name, value in note.items()} | {"before": self._before}
-                signature = self._key.sign(_CONTEXT + msgspec.json.encode(said, order="deterministic"))
-                line = msgspec.json.encode(
-                    said | {"signature": base64.b64encode(signature).decode()}, order="deterministic"
-                )
-                self._before, self.number = hashlib.sha256(line).hexdigest(), note["number"]
+            if note.number > self.number:
+                said = msgspec.structs.replace(note, before=self._before, signature=msgspec.UNSET)
+                signature = self._key.sign(_CONTEXT + _written(said))
+                line = _written(msgspec.structs.replace(said, signature=signature))
+                self._before, self.number = hashlib.sha256(line).hexdigest(), note.number
                 lines.append(line)
         self._lines.add(lines)
 
 
-def read_transcript(path: Path, key: Ed25519PublicKey) -> list[dict[str, Any]]:
-    """The lines of a transcript, every one of them checked: signature, order, and that none is missing in between."""
+def line_of(line: bytes) -> AnyNote:
+    """The note in a line of a transcript, which is spelled in one way alone; whose it is has yet to be checked."""
+    what = "a line of a transcript"
+    # A union of forms is a type too, but not one that `type` speaks of.
+    said: AnyNote = read_form(strict_json(line.decode(errors="replace"), what), AnyNote, what)  # type: ignore[arg-type]
+    try:
+        same = _written(said) == line
+    except UnicodeEncodeError:
+        same = False
+    if not same:
+        raise InputError(f"{what} must be spelled as nodes write it; this one is not")
+    return said
+
+
+def read_transcript(path: Path, key: Ed25519PublicKey) -> list[AnyNote]:
+    """The lines of a transcript, every one of them checked: form, signature, order, and that none is missing between.
+
+    Guarantee: each was signed, to the last byte, by whose key it is, and holds the digest of the one before it.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
-    found: list[dict[str, Any]] = []
+    found: list[AnyNote] = []
     before = ""
     # Lines end in a newline and in nothing else, so that no byte of the file stands unread.
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
-        said = strict_json(line.decode(errors="replace"), "a line of a transcript")
-        if not isinstance(said, dict) or not isinstance(said.get("signature"), str):
-            raise InputError(
-                f"{path}: line {number} is no signed line of a transcript (take the original file)"
-            )
-        signature = said.pop("signature")
         try:
-            key.verify(
-                base64.b64decode(signature, validate=True),
-                _CONTEXT + msgspec.json.encode(said, order="deterministic"),
-            )
-        except (InvalidSignature, ValueError):
+            said = line_of(line)
+        except InputError as error:
+            raise InputError(f"{path}: line {number}: {error} (take the original file)") from None
+        bare = msgspec.structs.replace(said, signature=msgspec.UNSET)
+        try:
+            key.verify(said.signature or b"", _CONTEXT + _written(bare))
+        except InvalidSignature:
             raise InputError(
                 f"{path}: line {number} is not signed by its node (take the original file)"
             ) from None
-        if (said.get("before"), said.get("number")) != (before, number):
+        if (said.before, said.number) != (before, number):
             raise InputError(
                 f"{path}: line {number} does not follow the line before it (take the original file)"
             )
         before = hashlib.sha256(line).hexdigest()
-        found.append(said)
+        found.append(bare)
     return found
+
+
+class LedgerLine(Form, frozen=True, kw_only=True):
+    """A line of a ledger: ε of an observer so far, null if it has no bound, and in how many rounds the node sent."""
+
+    round: Annotated[int, msgspec.Meta(ge=0)]
+    sent: Annotated[int, msgspec.Meta(ge=0)]
+    observer: str
+    epsilon: float | None
+    delta: float
 
 
 class Ledger:
     """ε so far, round by round and for each observer: a CSV file, and the same as lines of JSON."""
 
-    COLUMNS = ("round", "sent", "observer", "epsilon", "delta")
+    COLUMNS = LedgerLine.__struct_fields__
 
     def __init__(self, folder: Path) -> None:
         """Go on after the last round that is there."""
@@ -140,7 +166,11 @@ class Ledger:
         if not last:
             return 0
         if file is self._json:
-            return int(msgspec.json.decode(last[0])["sent"])
+            what = "a line of a ledger"
+            try:
+                return read_form(strict_json(last[0].decode(errors="replace"), what), LedgerLine, what).sent
+            except InputError as error:
+                raise FileError(f"{file.path}: the last line: {error} (take the original file)") from None
         second = last[0].split(b",")[1]
         return int(second) if second.isdigit() else 0
 
@@ -150,17 +180,10 @@ class Ledger:
         if sent > self._last[id(self._csv)]:
             self._csv.add(",".join(str(row[name]) for name in self.COLUMNS).encode() for row in rows)
         if sent > self._last[id(self._json)]:
-            self._json.add(msgspec.json.encode({name: row[name] for name in self.COLUMNS}) for row in rows)
+            self._json.add(msgspec.json.encode(LedgerLine(**row)) for row in rows)
         self._last = dict.fromkeys(self._last, sent)
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401
-    """A note in the types of JSON; bytes in base64."""
-    match value:
-        case bytes():
-            return base64.b64encode(value).decode()
-        case dict():
-            return {str(name): _plain(each) for name, each in value.items()}
-        case list() | tuple():
-            return [_plain(each) for each in value]
-    return value
+def _written(note: Note) -> bytes:
+    """A line as it stands in the file and under a signature: fields by name, bytes in base64."""
+    return msgspec.json.encode(note, order="sorted")
