@@ -36,7 +36,7 @@ EDGES: dict[str, set[str]] = {
     "forms": {"errors"},
     "gaussian": {"errors", "interval"},
     "krylov": {"errors", "rounding"},
-    "graphs": {"errors", "spellings", "rounding"},
+    "graphs": {"errors", "spellings", "rounding", "forms"},
     "protocols": {"errors", "vocabulary", "spellings", "forms", "graphs"},
     "views": {"errors", "vocabulary", "protocols"},
     "participation": {"errors", "spellings", "rounding"},
@@ -328,7 +328,7 @@ OUTSIDE["graphs"] |= {"networkx", "topohub"}
 OUTSIDE["verification"] |= {"flint"}
 OUTSIDE["accounting"] |= {"pandas", "dp_accounting"}
 OUTSIDE["sweeps"] |= {"pyarrow", "dask", "distributed"}
-OUTSIDE["learning"] |= {"sklearn", "torch"}
+OUTSIDE["learning"] |= {"sklearn", "torch", "msgspec"}
 OUTSIDE["peers"] |= {"cryptography", "zenoh", "torch"}
 OUTSIDE["report"] |= {"matplotlib"}
 OUTSIDE["web"] |= {"starlette", "uvicorn", "h11"}

@@ -3,9 +3,10 @@
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,55 @@ def test_a_damaged_run_is_refused(
         del arrays[name]
     else:
         arrays[name] = value
+    np.savez(file, **arrays)
+    with pytest.raises(FileError, match=complaint):
+        read_run(file)
+
+
+def test_what_is_no_number_is_kept_too(tmp_path: Path) -> None:
+    lost = replace(finished(), loss=float("inf"), excess_risk=float("nan"), average_excess_risk=-float("inf"))
+    file = write_run(lost, tmp_path / "run.npz")
+    with np.load(file) as found:
+        assert "Infinity" not in str(found["header"])
+    again = read_run(file)
+    assert (str(again.loss), str(again.excess_risk), str(again.average_excess_risk)) == ("inf", "nan", "-inf")
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda text: text.replace('"rounds"', '"rounds": 6, "rounds"', 1), "a field stands twice"),
+        (lambda text: text[:-1] + ', "more": 1}', "the header has an unknown field more"),
+        (lambda text: text[:-1] + ', "loss": 1e999}', "finite numbers only; this file holds 1e999"),
+        (lambda text: re.sub('"noise_std": [^,]*', '"noise_std": NaN', text), "this file holds NaN"),
+        (
+            lambda text: re.sub('"noise_std": [^,]*', '"noise_std": Infinity', text),
+            "this file holds Infinity",
+        ),
+        (
+            lambda text: re.sub('"noise_std": [^,]*', '"noise_std": "2"', text),
+            "noise_std must be a number; got",
+        ),
+        (lambda text: re.sub('"noise_std": [^,]*, ', "", text), "the header lacks the field noise_std"),
+        (
+            lambda text: re.sub('"loss": [^,]*', '"loss": "NaN"', text),
+            "loss must be one of inf, -inf, nan|loss",
+        ),
+        (lambda text: re.sub('"round": [^,]*', f'"round": 1{"0" * 400}', text), "at most 400 digits"),
+        (lambda text: re.sub('"round": [^,]*', "[" * 100_000, text), "this is not JSON"),
+        (lambda _: "[]", "a run of schema 2 was expected"),
+        (lambda _: "4", "a run of schema 2 was expected"),
+    ],
+)
+def test_a_header_that_is_none_is_refused(
+    change: Callable[[str], str], complaint: str, tmp_path: Path
+) -> None:
+    file = write_run(unfinished(), tmp_path / "run.npz")
+    with np.load(file) as found:
+        arrays = {key: found[key] for key in found.files}
+    text = str(arrays["header"])
+    arrays["header"] = np.array(change(text))
+    assert str(arrays["header"]) != text
     np.savez(file, **arrays)
     with pytest.raises(FileError, match=complaint):
         read_run(file)

@@ -1,6 +1,7 @@
 """Real networks by name, from the files that topohub ships."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,6 +71,37 @@ def test_names_that_occur_twice_or_not_at_all_are_told_apart(spec: str, shared: 
 def test_unknown_names_tell_the_near_ones(spec: str, sentence: str) -> None:
     with pytest.raises(GraphError, match=sentence):
         as_graph(spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "this is not JSON"),
+        ("[" * 100_000, "this is not JSON"),
+        ('{"nodes": [], "nodes": [], "edges": []}', "a field stands twice"),
+        ('{"nodes": [{"id": 0, "pos": [NaN, 0]}], "edges": []}', "finite numbers only; this file holds NaN"),
+        ('{"nodes": [{"id": 0, "pos": [0, 1e999]}], "edges": []}', "this file holds 1e999"),
+        ('{"nodes": [{"id": 0, "pos": ["0", 0]}], "edges": []}', "must be a number; got '0'"),
+        ('{"nodes": [{"id": 0, "pos": [0]}], "edges": []}', "must be a list of 2; got a list of 1"),
+        (
+            '{"nodes": [{"id": 0.5, "pos": [0, 0]}], "edges": []}',
+            "id must be a whole number or text; got 0.5",
+        ),
+        ('{"nodes": []}', "lacks the field edges"),
+        (
+            '{"nodes": [], "edges": [{"source": 0, "target": 1}]}',
+            "a line ends at a node that there is not: 0",
+        ),
+    ],
+)
+def test_a_file_that_is_no_topology_is_refused(
+    text: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one.json").write_text(text)
+    monkeypatch.setattr("sottovoce.graphs.topologies.files", lambda _: tmp_path)
+    with pytest.raises(GraphError, match=f"the graph topohub:one cannot be read: .*{sentence}"):
+        as_graph("topohub:one")
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

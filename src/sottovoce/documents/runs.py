@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from msgspec import UNSET, UnsetType
@@ -22,7 +22,7 @@ from sottovoce.documents.accounts import HEAD, SCHEMA, Document, GraphFacts, gra
 from sottovoce.documents.files import check_path, write_bytes
 from sottovoce.documents.pairs import Ends, Label, finite_or_null, plain_label
 from sottovoce.errors import FileError, InputError
-from sottovoce.forms import Form, plain, read_form
+from sottovoce.forms import Form, json_text, read_form, strict_json
 from sottovoce.protocols import Contribution
 from sottovoce.views import Assumption
 
@@ -45,12 +45,10 @@ _AS_THEY_ARE = (
     "zeroed",
     "noise_multiplier",
     "noise_std",
-    "loss",
-    "excess_risk",
-    "average_excess_risk",
     "accuracy",
     "node_accuracies",
 )
+_RISKS = ("loss", "excess_risk", "average_excess_risk")
 _NOT_PRIVATE = (
     "accuracy",
     "node_accuracy",
@@ -100,6 +98,10 @@ class AccountForm(Form, frozen=True, kw_only=True):
     epsilon: Ends | UnsetType = UNSET
 
 
+Risk = float | Literal["inf", "-inf", "nan"] | None
+"""What was measured of a run; one that has lost its way may have no number, which JSON cannot hold."""
+
+
 class RunHeader(Document, frozen=True, kw_only=True, tag="run-file"):
     """What the file of a run says beside its arrays."""
 
@@ -115,9 +117,9 @@ class RunHeader(Document, frozen=True, kw_only=True, tag="run-file"):
     account: AccountForm
     unconditional: AccountForm
     averaging: AccountForm | None
-    loss: float | None
-    excess_risk: float | None
-    average_excess_risk: float | None
+    loss: Risk
+    excess_risk: Risk
+    average_excess_risk: Risk
     accuracy: float | None
     node_accuracies: tuple[float, float] | None
 
@@ -225,13 +227,14 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
     header = RunHeader(
         **HEAD,
         **{name: getattr(run, name) for name in _AS_THEY_ARE},
+        **{name: _spelled(getattr(run, name)) for name in _RISKS},
         **{name: _account_form(getattr(run, name)) for name in _ACCOUNTS},
         settings=dict(run.settings),
         randomness=run.randomness,
         round=run.state.round,
     )
     arrays: dict[str, Any] = {
-        "header": np.array(json.dumps(plain(header))),
+        "header": np.array(json_text(header)),
         "registers": run.state.registers,
         "start": run.state.start,
         "average": run.state.average,
@@ -252,9 +255,8 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     try:
         with np.load(file, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
-        # Not by `strict_json`: a run may have lost its way, and its loss be infinite.
-        header = json.loads(str(arrays["header"]))
-        if (header.get("kind"), header.get("schema")) != ("run-file", SCHEMA):
+        header = strict_json(str(arrays["header"]), "the header")
+        if not isinstance(header, dict) or (header.get("kind"), header.get("schema")) != ("run-file", SCHEMA):
             raise FileError(f"{file}: a run of schema {SCHEMA} was expected (give what train --output wrote)")
         return _run(read_form(header, RunHeader, "the header"), arrays)
     except FileError:
@@ -436,6 +438,16 @@ def _account(form: AccountForm) -> Account:
     )
 
 
+def _spelled(risk: float | None) -> Risk:
+    """What was measured, as a header holds it."""
+    return risk if risk is None or math.isfinite(risk) else str(float(risk))  # type: ignore[return-value]
+
+
+def _measured(risk: Risk) -> float | None:
+    """What was measured, from a header."""
+    return None if risk is None else float(risk)
+
+
 def _run(header: RunHeader, arrays: Mapping[str, np.ndarray]) -> Run:
     """A run from its header and arrays."""
     # An account, whose documents stand beside this one, needs no trainer.
@@ -446,6 +458,7 @@ def _run(header: RunHeader, arrays: Mapping[str, np.ndarray]) -> Run:
     check_parts(state, header.rounds, before, keys)
     return Run(
         **{name: getattr(header, name) for name in _AS_THEY_ARE},
+        **{name: _measured(getattr(header, name)) for name in _RISKS},
         settings=header.settings,
         state=state,
         history=History(**{name: arrays[f"history_{name}"] for name in History._fields}),

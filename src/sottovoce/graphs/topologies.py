@@ -4,27 +4,49 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections import Counter
 from dataclasses import replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.errors import GraphError, needs
+from sottovoce.errors import GraphError, InputError, needs
+from sottovoce.forms import Form, read_form, strict_json
 from sottovoce.graphs.families import from_pairs
 from sottovoce.spellings import name_and_rest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from importlib.resources.abc import Traversable
+
+    from numpy.typing import NDArray
 
     from sottovoce.graphs.model import Graph
 
 __all__ = ["PREFIX", "read_topology", "topology_names"]
 
 PREFIX = "topohub"
+
+
+class _Node(Form, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """A node of a file of topohub: its number or name there, what people call it, longitude and latitude."""
+
+    id: int | str
+    name: str | None = None
+    pos: tuple[float, float]
+
+
+class _Link(Form, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    source: int | str
+    target: int | str
+
+
+class _Topology(Form, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """What is read of a file of topohub, which holds more."""
+
+    nodes: tuple[_Node, ...]
+    edges: tuple[_Link, ...]
 
 
 def read_topology(spec: str) -> Graph:
@@ -43,18 +65,16 @@ def read_topology(spec: str) -> Graph:
     if key not in known:
         raise GraphError(_unknown(key, list(known)))
     # topohub.get opens the same file in the encoding of the place, and leaves it open.
-    found = json.loads(known[key].read_text(encoding="utf-8"))
-    nodes: list[dict[str, Any]] = found["nodes"]
-    at = {str(node["id"]): k for k, node in enumerate(nodes)}
-    first, second = (
-        np.array([at[str(edge[end])] for edge in found["edges"]], dtype=np.int64)
-        for end in ("source", "target")
-    )
+    try:
+        found = read_form(strict_json(known[key].read_text(encoding="utf-8"), key), _Topology, key)
+        pairs = _pairs(found)
+    except (OSError, UnicodeDecodeError, InputError) as error:
+        raise GraphError(f"the graph {spec} cannot be read: {error} (install topohub anew)") from None
     return replace(
-        from_pairs(len(nodes), first, second),
-        labels=_names(nodes),
+        from_pairs(len(found.nodes), pairs[:, 0], pairs[:, 1]),
+        labels=_names(found.nodes),
         name=f"{PREFIX}:{key}",
-        positions=tuple((float(node["pos"][0]), float(node["pos"][1])) for node in nodes),
+        positions=tuple(node.pos for node in found.nodes),
     )
 
 
@@ -75,13 +95,20 @@ def _topologies(folder: Traversable, group: str = "") -> Iterator[tuple[str, Tra
             yield group + entry.name.removesuffix(".json"), entry
 
 
-def _names(nodes: list[dict[str, Any]]) -> list[str]:
+def _pairs(found: _Topology) -> NDArray[np.int64]:
+    """The two ends of each line, by the places of nodes."""
+    at = {str(node.id): k for k, node in enumerate(found.nodes)}
+    ends = [str(end) for link in found.edges for end in (link.source, link.target)]
+    if missing := next((end for end in ends if end not in at), None):
+        raise InputError(f"a line ends at a node that there is not: {missing[:60]}")
+    return np.array([at[end] for end in ends], dtype=np.int64).reshape(-1, 2)
+
+
+def _names(nodes: Sequence[_Node]) -> list[str]:
     """The names of nodes; with their numbers, where names alone do not tell them apart."""
-    often = Counter(node.get("name") for node in nodes)
+    often = Counter(node.name for node in nodes)
     return [
-        node["name"]
-        if node.get("name") and often[node["name"]] == 1
-        else f"{node.get('name') or ''} #{node['id']}".strip()
+        node.name if node.name and often[node.name] == 1 else f"{node.name or ''} #{node.id}".strip()
         for node in nodes
     ]
 

@@ -11,18 +11,19 @@ when a run goes on, shapes and settings are compared, and the last round is run 
 from __future__ import annotations
 
 import io
-import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import torch
+from msgspec import Meta
 
 from sottovoce.errors import FileError, InputError
 from sottovoce.files import put_whole
-from sottovoce.forms import read_form, strict_json
+from sottovoce.forms import Form, json_text, read_form, strict_json
 from sottovoce.learning.descent import State
 from sottovoce.learning.results import History, check_parts
 from sottovoce.learning.sites.modules import state_of
@@ -58,6 +59,17 @@ class Checkpoint:
     keys: NDArray[np.uint64] | None
 
 
+class _Head(Form, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """What is read of a file besides its arrays."""
+
+    round: Annotated[int, Meta(ge=0)]
+    rounds: Annotated[int, Meta(ge=0)]
+    settings: str
+    noise_multiplier: Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+    seeded: bool
+    zeroed: Annotated[int, Meta(ge=0)]
+
+
 def write_checkpoint(run: Run, loss: ModuleLoss, path: str | os.PathLike[str]) -> Path:
     """Write a run, finished or not, to a file that its owner alone can read."""
     file = _checked(path)
@@ -71,7 +83,7 @@ def write_checkpoint(run: Run, loss: ModuleLoss, path: str | os.PathLike[str]) -
             "models": [state_of(loss.module, loss.layout, model) for model in run.state.models],
             "account": _said(run.account),
             "unconditional": _said(run.unconditional),
-            "settings": json.dumps(dict(run.settings)),
+            "settings": json_text(dict(run.settings)),
             "noise_multiplier": run.noise_multiplier,
             "seeded": run.seeded,
             "zeroed": run.zeroed,
@@ -129,20 +141,20 @@ def check_fresh(path: str | os.PathLike[str]) -> None:
 
 def _read(found: dict[str, Any]) -> Checkpoint:
     """The parts of a file, each of the type and shape that it has to have."""
-    state = State(int(found["round"]), *(found[name].numpy() for name in ("registers", "start", "average")))
+    head = read_form(found, _Head, "the checkpoint")
+    state = State(head.round, *(found[name].numpy() for name in ("registers", "start", "average")))
     before = None if found["before"] is None else found["before"].numpy()
     keys = None if found["keys"] is None else found["keys"].numpy().view(np.uint64)
-    rounds = int(found["rounds"])
-    check_parts(state, rounds, before, keys)
+    check_parts(state, head.rounds, before, keys)
     return Checkpoint(
-        settings=read_form(strict_json(found["settings"], "settings"), dict[str, Any], "settings"),
-        rounds=rounds,
+        settings=read_form(strict_json(head.settings, "settings"), dict[str, Any], "settings"),
+        rounds=head.rounds,
         state=state,
         before=before,
         history=History(**{name: found["history"][name].numpy() for name in History._fields}),
-        noise_multiplier=float(found["noise_multiplier"]),
-        seeded=bool(found["seeded"]),
-        zeroed=int(found["zeroed"]),
+        noise_multiplier=head.noise_multiplier,
+        seeded=head.seeded,
+        zeroed=head.zeroed,
         keys=keys,
     )
 
