@@ -200,6 +200,7 @@ EDGES: dict[str, set[str]] = {
     },
     "studies": {
         "errors",
+        "spellings",
         "interval",
         "gaussian",
         "graphs",

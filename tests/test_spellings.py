@@ -9,7 +9,7 @@ from sottovoce import Participation, graphs
 from sottovoce.errors import GraphError, InputError
 from sottovoce.learning import parse_synthetic
 from sottovoce.protocols import parse_protocol
-from sottovoce.spellings import Spelling, spelled
+from sottovoce.spellings import Spelling, spelled, unfinished
 
 WEIGHTS = graphs.metropolis_weights("ring:n=5")
 
@@ -28,6 +28,18 @@ WEIGHTS = graphs.metropolis_weights("ring:n=5")
 )
 def test_parts_are_told_apart(text: str, found: Spelling) -> None:
     assert spelled(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "done", "last"),
+    [
+        ("ri", Spelling("ri", (), {}), ""),
+        ("cliques:base=ring:n", Spelling("cliques", (), {}), "base=ring:n"),
+        ("every:4,offset=2,", Spelling("every", ("4",), {"offset": "2"}), ""),
+    ],
+)
+def test_what_is_still_typed_stands_apart(text: str, done: Spelling, last: str) -> None:
+    assert unfinished(text) == (done, last)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sottovoce.errors import InputError
 
-__all__ = ["Spelling", "name_and_rest", "spelled"]
+__all__ = ["Spelling", "listed", "name_and_rest", "spelled", "unfinished"]
 
 
 class Spelling(NamedTuple):
@@ -16,6 +16,15 @@ class Spelling(NamedTuple):
     name: str
     plain: tuple[str, ...]
     keyed: dict[str, str]
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The items of a list with commas, without the blanks around them; one that is empty stands in it too.
+
+    >>> listed("0.5, 1,"), listed("everyone")
+    (('0.5', '1', ''), ('everyone',))
+    """
+    return tuple(item.strip() for item in text.split(","))
 
 
 def name_and_rest(text: str) -> tuple[str, str]:
@@ -39,7 +48,7 @@ def spelled(text: str, error: type[InputError] = InputError) -> Spelling:
     name, rest = name_and_rest(text)
     plain: list[str] = []
     keyed: dict[str, str] = {}
-    for item in filter(None, (part.strip() for part in rest.split(","))):
+    for item in filter(None, listed(rest)):
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
             plain.append(item)
@@ -48,3 +57,16 @@ def spelled(text: str, error: type[InputError] = InputError) -> Spelling:
         else:
             keyed[key] = value
     return Spelling(name, tuple(plain), keyed)
+
+
+def unfinished(text: str) -> tuple[Spelling, str]:
+    """A spelling that is still being typed: what stands in it for good, and the item at its end that may go on.
+
+    >>> unfinished("every:4,off")
+    (Spelling(name='every', plain=('4',), keyed={}), 'off')
+    >>> unfinished("ring:")
+    (Spelling(name='ring', plain=(), keyed={}), '')
+    """
+    name, colon, rest = text.partition(":")
+    done, _, last = rest.rpartition(",")
+    return spelled(f"{name}{colon}{done}"), last

@@ -51,6 +51,8 @@ def following(line: str) -> list[str]:
         ("account ring:n=12", ["ring:n=12"]),
         ("account erdos-renyi:n=100", ["erdos-renyi:n=100,"]),
         ("account erdos-renyi:n=100,", ["erdos-renyi:n=100,p=", "erdos-renyi:n=100,seed="]),
+        ("account erdos-renyi:seed=1,n=100,", ["erdos-renyi:seed=1,n=100,p="]),
+        ("account erdos-renyi:n=100,n=1,", []),
         ("account erdos-renyi:n=100,p=0.1", ["erdos-renyi:n=100,p=0.1"]),
         ("account cliques:", ["cliques:base=", "cliques:size="]),
         ("account cliques:base=hy", ["cliques:base=hypercube,"]),

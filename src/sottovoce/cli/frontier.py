@@ -27,6 +27,7 @@ from sottovoce.cli.options import (
 from sottovoce.cli.printing import complain, progress, readable, result_page, write_result
 from sottovoce.cli.reporting import check_report, say_written
 from sottovoce.errors import InputError
+from sottovoce.spellings import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,7 +162,7 @@ def frontier(
         networks={source: network(source, weights, _reading(protocols)).weights for source in graph},
         rounds=rounds,
         epsilons=_numbers("--epsilons", epsilons),
-        views=tuple(view.strip() for view in views.split(",")),
+        views=listed(views),
         protocols=protocols,
         delta=delta,
         repeats=repeats,
@@ -210,7 +211,7 @@ def _records(source: str, label: str | None) -> Data:
 def _numbers(option: str, text: str) -> tuple[float, ...]:
     """Numbers with commas between them."""
     try:
-        return tuple(float(word) for word in text.split(","))
+        return tuple(map(float, listed(text)))
     except ValueError:
         raise InputError(
             f"{option} must be numbers with commas between them; got {text!r} (write 0.5,1,2)"

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from sottovoce import vocabulary
 from sottovoce.cli.printing import progress
 from sottovoce.errors import InputError
+from sottovoce.spellings import listed
 from sottovoce.vocabulary import ViewName
 
 if TYPE_CHECKING:
@@ -442,7 +443,7 @@ def _numbered(text: str | None) -> tuple[int, ...] | None:
     """The exchanges that --exchanges lists."""
     if text is None:
         return None
-    parts = [part.strip() for part in text.split(",")]
+    parts = listed(text)
     if not all(part.isdecimal() and len(part) < 7 and int(part) for part in parts):
         raise InputError(f"--exchanges must list whole numbers from 1 on; got {text!r} (write 1,3, say)")
     return tuple(map(int, parts))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sottovoce.errors import InputError
-from sottovoce.spellings import name_and_rest
+from sottovoce.spellings import listed, name_and_rest, spelled, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -77,26 +77,28 @@ def nodes(source: str) -> Iterator[Candidate]:
 
 def _spelled(word: str, names: Mapping[str, _Keys], about: str) -> Iterator[Candidate]:
     """How NAME:KEY=VALUE,KEY=VALUE can go on."""
-    name, colon, rest = word.partition(":")
-    if not colon:
+    if ":" not in word:
         for each, keys in names.items():
             if not keys.needed and not keys.first:
                 yield Candidate(each, about)
             if any(keys):
                 yield Candidate(f"{each}:", about)
         return
-    keys = names.get(name, _Keys())
-    *before, last = rest.split(",")
-    written = f"{name}:{''.join(f'{item},' for item in before)}"
-    taken = {item.partition("=")[0] for item in (*before, last)}
-    if "=" in last or (keys.first and not before):
-        # A value is typed: the word is whole, unless something is still needed.
-        if last.partition("=")[2] or (last and "=" not in last):
-            yield Candidate(word if taken.issuperset(keys.needed) else f"{word},", about)
+    try:
+        done, last = unfinished(word)
+    except InputError:
+        # What stands twice goes on in no way.
         return
-    for key in (*keys.needed, *keys.possible):
-        if key not in taken - {last}:
-            yield Candidate(f"{written}{key}=", about)
+    keys = names.get(done.name, _Keys())
+    key, equals, value = last.partition("=")
+    if equals or (keys.first and not done.plain and not done.keyed):
+        # A value is typed: the word is whole, unless something is still needed.
+        if value or (last and not equals):
+            yield Candidate(word if {*done.keyed, key}.issuperset(keys.needed) else f"{word},", about)
+        return
+    for each in (*keys.needed, *keys.possible):
+        if each not in done.keyed:
+            yield Candidate(f"{word.removesuffix(last)}{each}=", about)
 
 
 def _graphs(word: str) -> Iterator[Candidate]:
@@ -151,9 +153,8 @@ def _participations(word: str) -> Iterator[Candidate]:
 
     names: dict[str, _Keys] = {}
     for spelling in SPELLINGS:
-        name, colon, rest = spelling.partition(":")
-        keys = tuple(item.partition("=")[0] for item in rest.split(",") if "=" in item)
-        names[name] = _Keys(possible=keys, first=bool(colon))
+        form = spelled(spelling)
+        names[form.name] = _Keys(possible=tuple(form.keyed), first=":" in spelling)
     yield from _spelled(word, names, "rounds")
 
 
@@ -171,7 +172,7 @@ def _views(word: str) -> Iterator[Candidate]:
     from sottovoce.views import ONE_OBSERVER
 
     before, comma, last = word.rpartition(",")
-    chosen = before.split(",")
+    chosen = listed(before)
     for view in ("everyone", *ONE_OBSERVER):
         if view not in chosen and view.startswith(last):
             yield Candidate(f"{before}{comma}{view}", "view")

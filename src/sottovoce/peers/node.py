@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from sottovoce.peers.exchanges import Exchanging, Opening
     from sottovoce.peers.letters import Letter
     from sottovoce.peers.network import Network
-    from sottovoce.peers.notes import AnyNote
     from sottovoce.peers.policy import Budget
     from sottovoce.protocols import Program
 
@@ -65,7 +64,7 @@ class Node:
         self._clean = Clean(network)
         self._used: set[tuple[int, int, int]] = set()
         self._told = Told(network)
-        self.notes: list[AnyNote] = []
+        self.notes: list[notes.AnyNote] = []
         self.noted = 0
         self.phase: Phase = "joining"
         self._reason: Stopped = "finished"
@@ -478,7 +477,7 @@ class Node:
             exchange.notes = []
         self._lingering = [(since, each) for since, each in self._lingering if each.busy]
 
-    def _note(self, note: AnyNote) -> None:
+    def _note(self, note: notes.AnyNote) -> None:
         """A line for the transcript, written after what it speaks of is kept."""
         self.noted += 1
         self.notes.append(msgspec.structs.replace(note, number=self.noted))

@@ -26,7 +26,7 @@ from sottovoce.protocols.builders import (
 from sottovoce.protocols.program import Program
 from sottovoce.protocols.protocol import MOST_ROUNDS, Protocol
 from sottovoce.protocols.updates import parse_updates
-from sottovoce.spellings import Spelling, spelled
+from sottovoce.spellings import Spelling, name_and_rest, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ def weight_sums(spelling: str) -> Sums:
     >>> weight_sums("push-sum"), weight_sums("momentum:beta=0.9"), weight_sums("mine.toml")
     ('columns', 'rows', 'rows')
     """
-    known = SPELLED.get(spelling.partition(":")[0].strip())
+    known = SPELLED.get(name_and_rest(spelling)[0])
     return "rows" if known is None else known.sums
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from sottovoce.errors import InputError, one_of
+from sottovoce.spellings import listed
 from sottovoce.vocabulary import Losses
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def parse_updates(text: str) -> tuple[float, float] | Literal["any"]:
     if text == "any":
         return "any"
     try:
-        lower, upper = map(float, text.split(","))
+        lower, upper = map(float, listed(text))
     except ValueError:
         raise InputError(
             f"updates must be spelled LOWER,UPPER (0.9,1, say), or any; got {text!r} (mend the numbers)"

@@ -11,6 +11,7 @@ from scipy.sparse import csgraph
 
 from sottovoce.graphs import metropolis_weights, spectrum
 from sottovoce.rates import rate
+from sottovoce.spellings import name_and_rest
 from sottovoce.studies.pairs import spread
 from sottovoce.studies.results import Finding, Table, above, below, near, steps, verdict_of
 from sottovoce.views import View
@@ -117,7 +118,7 @@ class Result:
 
 def short(name: str) -> str:
     """The family of a network's name."""
-    return name.partition(":")[0]
+    return name_and_rest(name)[0]
 
 
 def run(config: Config, progress: Progress | None = None) -> Result:
