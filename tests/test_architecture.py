@@ -665,6 +665,57 @@ def test_what_is_no_allowance_is_let_through(code: str) -> None:
     assert list(allowances(ast.parse(code))) == []
 
 
+# Who speaks JSON past `forms`, and why no harm comes of it.
+JSON_ELSEWHERE = {
+    "graphs/contents.py": "asks where a text stops being JSON, and takes nothing from it",
+    "peers/network.py": "bytes that a hash of every network is taken of",
+    "peers/proofs.py": "bytes that nodes sign",
+    "peers/running.py": "a form, one a line",
+    "peers/transcript.py": "bytes that nodes sign, which are read back by `forms`",
+    "web/guards.py": "a reply, which is a form",
+    "web/requests.py": "bytes that a hash of a request is taken of",
+    "web/schema.py": "the schema of forms, and no JSON text",
+    "web/sending.py": "a reply, which is a form",
+    "web/server.py": "replies, which are forms, and requests, which are read as forms with a limit on their size",
+    "web/worker.py": "a request that the server has read already",
+}
+
+
+def spoken_json(tree: ast.AST, path: Path) -> Iterator[str]:
+    """Where a module reads or writes JSON by itself."""
+    for origin, name in imported(tree, path):
+        if origin.partition(".")[0] == "json" or (origin, name) in {
+            ("msgspec", "json"),
+            ("msgspec.json", ""),
+        }:
+            yield "imports JSON"
+        elif origin == "msgspec.json":
+            yield f"imports {name} of JSON"
+    for node in nodes(tree):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and getattr(called.value, "attr", "") == "json":
+            yield f"calls json.{called.attr} in line {called.lineno}"
+
+
+def test_json_is_read_and_written_by_forms() -> None:
+    found = breaking(
+        lambda path: [] if path == SOURCE / "forms.py" else list(spoken_json(parsed(path), path))
+    )
+    elsewhere = {breach.partition(":")[0] for breach in found}
+    assert [breach for breach in found if breach.partition(":")[0] not in JSON_ELSEWHERE] == []
+    # Who does not any longer is taken off the list.
+    assert elsewhere == JSON_ELSEWHERE.keys()
+    for code in (
+        "import json",
+        "def late():\n    from json import loads",
+        "from msgspec import json",
+        "import msgspec.json",
+        "from msgspec.json import decode",
+        "import msgspec\nmsgspec.json.decode(b'1')",
+    ):
+        assert list(spoken_json(ast.parse(code), SOURCE / "peers" / "x.py")) != [], code
+
+
 def test_every_module_names_its_licence_first() -> None:
     def unlicensed(path: Path) -> Iterator[str]:
         if not path.read_text(encoding="utf-8").startswith("# SPDX-License-Identifier: Apache-2.0\n"):

@@ -26,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sottovoce.errors import FileError, InputError
 from sottovoce.files import put_whole
-from sottovoce.forms import Form, read_form, strict_json
+from sottovoce.forms import Form, json_text, read_form, strict_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,7 +149,7 @@ def write_identity(identity: Identity, folder: Path) -> tuple[Path, Path]:
         public=identity.card,
     )
     try:
-        put_whole([_json(held)], folder, lambda: keys.name, rights=0o600)
+        put_whole([json_text(held, indent=2).encode(), b"\n"], folder, lambda: keys.name, rights=0o600)
         put_whole([identity.public_text.encode()], folder, lambda: public.name, rights=0o644)
     except OSError as error:
         raise FileError(f"{folder}: keys cannot be written: {error.strerror or error} (make room)") from None
@@ -279,9 +279,3 @@ def _decoded(text: str, what: str, length: int | None) -> bytes:
             f"{what} must be {length or 'some'} bytes in base64; got {text[:48]!r} (copy the node's public file again)"
         )
     return content
-
-
-def _json(form: Form) -> bytes:
-    import msgspec
-
-    return msgspec.json.format(msgspec.json.encode(form)) + b"\n"
