@@ -8,6 +8,7 @@ import contextlib
 import functools
 import math
 import operator
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -451,6 +452,14 @@ def test_every_module_has_a_place() -> None:
             yield "bears a name of the facade"
 
     assert breaking(misplaced) == []
+
+
+def test_every_room_has_a_row_in_the_document() -> None:
+    text = (SOURCE.parent.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.partition("\n| room | what lives there |\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)
+    named = [room for row in rows for room in re.findall(r"`(\w+)/?`", row)]
+    assert sorted(named) == sorted(EDGES)
 
 
 def test_rooms_import_only_what_the_table_lets_them() -> None:

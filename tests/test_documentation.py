@@ -217,11 +217,24 @@ def test_a_path_that_leads_nowhere_is_noticed() -> None:
         named("sottovoce.sensitivities.guess")
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_every_test_that_a_document_names_exists(path: Path) -> None:
-    for file, name in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", path.read_text(encoding="utf-8")):
-        source = (ROOT / file).read_text(encoding="utf-8")
-        assert not name or f"def {name}(" in source, f"{file}::{name}"
+def astray(text: str) -> list[str]:
+    """The files of Python that a text names, from the top or within the package, and that lead nowhere."""
+    found = []
+    for file, name in re.findall(r"`(?:python )?([\w./-]+\.py)(?:::(\w+))?`", text):
+        places = [place / file for place in (ROOT, ROOT / "src" / "sottovoce") if (place / file).is_file()]
+        if not places or (name and f"def {name}(" not in places[0].read_text(encoding="utf-8")):
+            found.append(f"{file}::{name}" if name else file)
+    return found
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, *PROOFS], ids=lambda path: path.name)
+def test_every_file_and_test_that_a_document_names_exists(path: Path) -> None:
+    assert astray(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_file_or_a_test_that_is_not_there_is_noticed() -> None:
+    text = "`views.py`, `tests/once.py`, `sensitivities/bounds.py` and `tests/test_documentation.py::test_nothing`"
+    assert astray(text) == ["sensitivities/bounds.py", "tests/test_documentation.py::test_nothing"]
 
 
 def test_mathematical_functions_state_their_guarantee() -> None:
