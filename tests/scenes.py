@@ -123,6 +123,5 @@ def label(protocol: Protocol) -> str:
 
 
 EVERY_PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS, ids=label)
-EVERY_VIEW = pytest.mark.parametrize("view", VIEWS, ids=str)
 EVERY_CHOICE = pytest.mark.parametrize("engine", CHOICES)
 EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)

@@ -14,16 +14,17 @@ import pytest
 
 from sottovoce import View, graphs
 from sottovoce.errors import InputError, NotCertified
-from sottovoce.feedback import training, training_sensitivity
-from sottovoce.feedback.chains import recurring_step
-from sottovoce.feedback.general import recursion_cost
-from sottovoce.feedback.recursions import (
+from sottovoce.feedback import (
     correlated_noise,
     drop_out,
     falling_steps,
     local_steps,
     plain_steps,
+    recursion_cost,
+    training,
+    training_sensitivity,
 )
+from sottovoce.feedback.chains import recurring_step
 from sottovoce.verification.moves import Recursion, exact_array, product, proved_cost
 from sottovoce.verification.recursions import heavy_ball, several_exchanges
 

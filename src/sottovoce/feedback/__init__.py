@@ -15,8 +15,8 @@ In the order of an answer:
 5. `attacks` searches the ball for the linear loop that tells most: the lower end.
 6. `pairs` does this for many pairs, the worst first; `verbs` are the functions that others call.
 7. `general` does the same for trainings that remember more than a model, as `sottovoce.verification.recursions`
-   writes them down; `programs` does it for all pairs that are not alike. `recursions` has trainings that no program and
-   no certificate knows yet.
+   writes them down; `programs` does it for all pairs that are not alike. `recursions` writes down trainings that
+   no program and no certificate knows, for whoever asks what they would cost.
 
 Nothing here is believed: a solution becomes a bound when `sottovoce.verification.shift` has proved it, rounding
 counted. The theorem and its proof are in docs/training.md.
@@ -29,6 +29,13 @@ from sottovoce.feedback.general import recursion_cost
 from sottovoce.feedback.pairs import Sharpening, check_size
 from sottovoce.feedback.problem import Slopes, TrainingView, protocol_levels, training, training_of
 from sottovoce.feedback.programs import program_costs
+from sottovoce.feedback.recursions import (
+    correlated_noise,
+    drop_out,
+    falling_steps,
+    local_steps,
+    plain_steps,
+)
 from sottovoce.feedback.results import TrainingPairs, TrainingRates, TrainingSensitivity
 from sottovoce.feedback.verbs import (
     training_pairs,
@@ -49,7 +56,12 @@ __all__ = [
     "check_size",
     "composed_growth",
     "composed_slopes",
+    "correlated_noise",
+    "drop_out",
+    "falling_steps",
     "gradient_steps",
+    "local_steps",
+    "plain_steps",
     "program_costs",
     "protocol_levels",
     "recursion_cost",

@@ -38,7 +38,8 @@ LABELS = {
     "everyone": "noise for everyone's view",
     "central": "central DP",
 }
-LEADING, *OTHERS = TERMS
+# All but the leading one.
+OTHERS = TERMS[1:]
 TERM_LOOKS = dict(zip(OTHERS, ((ORANGE, "-."), (ORANGE, ":"), (SKY, "-."), (SKY, ":")), strict=True))
 # Terms that have died out are cut off so many times below the leading one.
 DEPTH = 1e3
