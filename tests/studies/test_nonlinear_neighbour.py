@@ -9,7 +9,7 @@ from scipy import integrate
 from tests.studies.small import quick
 
 from sottovoce import gaussian
-from sottovoce.studies.nonlinear_neighbour import density, nonlinear_loss
+from sottovoce.studies.nonlinear_neighbour import Clipped, density, nonlinear_loss
 
 
 @pytest.mark.parametrize(("first", "second", "own"), [(0.3, -0.7, 0.0), (2.0, 1.0, 1.5), (-3.0, 2.5, -2.0)])
@@ -31,10 +31,11 @@ def test_the_density_is_an_integral_over_what_is_hidden(first: float, second: fl
 
 
 def test_the_ends_are_the_open_and_the_linear_loop() -> None:
-    settings = {"epsilons": (1.0,), "grid": 301, "nodes": 5, "simulations": 1000}
     rng = np.random.default_rng(1)
-    still = nonlinear_loss(clip=1e-9, rng=rng, **settings)  # type: ignore[arg-type]
-    linear = nonlinear_loss(clip=50.0, rng=rng, **settings)  # type: ignore[arg-type]
+    still, linear = (
+        nonlinear_loss(Clipped(clip=clip, epsilons=(1.0,), grid=301, nodes=5, simulations=1000), rng)
+        for clip in (1e-9, 50.0)
+    )
     assert still.delta[0] == pytest.approx(gaussian.delta(1.0, 1.0), abs=2e-4)
     assert linear.delta[0] == pytest.approx(gaussian.delta(1.3**0.5, 1.0), abs=2e-4)
 

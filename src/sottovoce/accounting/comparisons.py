@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from sottovoce.accounting.values import Account
+from sottovoce.accounting.values import Account, Facts
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.interval import Interval
 from sottovoce.protocols import CONTRIBUTION, GIVEN, STATE, Exchange, compiled_rounds, exact, gossip, spread
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from sottovoce.accounting.table import AccountTable
-    from sottovoce.participation import Participation
-    from sottovoce.protocols import CompiledRound, Contribution, PerNode, Program, Protocol
+    from sottovoce.protocols import CompiledRound, PerNode, Program, Protocol
 
     Columns = dict[int, dict[tuple[int, int], Fraction]]
 
@@ -73,20 +72,14 @@ def local_account(
     1.0
     """
     scenario = _scenario(question, words)
-    protocol, chosen, contribution = scenario.protocol, scenario.participation, scenario.contribution
-    if protocol.plain:
-        squared = Interval.exactly(_rounds(protocol, chosen, contribution))
-    else:
-        squared = _everyone(protocol, chosen, contribution)
-    return Account.of(
-        squared,
+    protocol = scenario.protocol
+    return _stated(
+        scenario,
+        Interval.exactly(_rounds(scenario)) if protocol.plain else _everyone(scenario),
         method="local DP",
-        relation=scenario.relation,
         noise_multiplier=noise_multiplier,
         delta=delta,
         view="everyone",
-        contribution=contribution,
-        participation=str(chosen),
         assumption=rests_on(protocol, "everyone", ["cap"]),
     )
 
@@ -113,22 +106,44 @@ def central_account(
     1.0
     """
     scenario = _scenario(question, words)
-    protocol, chosen, contribution = scenario.protocol, scenario.participation, scenario.contribution
+    protocol = scenario.protocol
     if protocol.plain:
-        squared = Interval.exactly(_rounds(protocol, chosen, contribution))
-        squared = squared.mapped(lambda count: count / protocol.n)
+        squared = Interval.exactly(_rounds(scenario)).mapped(lambda count: count / protocol.n)
     else:
-        squared = _summed(protocol, chosen, contribution)
-    return Account.of(
+        squared = _summed(scenario)
+    return _stated(
+        scenario,
         squared,
         method="central aggregation",
-        relation=scenario.relation,
         noise_multiplier=noise_multiplier,
         delta=delta,
         view="central",
-        contribution=contribution,
-        participation=str(chosen),
         assumption=assumption_of("central", None),
+    )
+
+
+def _stated(
+    scenario: Scenario,
+    squared: Interval,
+    *,
+    method: str,
+    noise_multiplier: float,
+    delta: float,
+    **facts: Unpack[Facts],
+) -> Account:
+    """The account of a Δ² for what the scenario asks; `facts` say who sees what, and what that rests on.
+
+    Guarantee: holds if `squared` does.
+    """
+    return Account.of(
+        squared,
+        method=method,
+        relation=scenario.relation,
+        noise_multiplier=noise_multiplier,
+        delta=delta,
+        contribution=scenario.contribution,
+        participation=str(scenario.participation),
+        **facts,
     )
 
 
@@ -138,10 +153,10 @@ def _scenario(question: Scenario | Protocol, words: RelationWords) -> Scenario:
     return asked(question, view, words, RelationWords)[0]
 
 
-def _rounds(protocol: Protocol, participation: Participation, contribution: Contribution) -> float:
+def _rounds(scenario: Scenario) -> float:
     """Δ² where each round shows one contribution beside noise of level 1; one of energy 1 shows 1 in all."""
-    most = float(participation.largest_count(protocol.rounds))
-    return 1.0 if contribution == "energy" else most
+    most = float(scenario.participation.largest_count(scenario.protocol.rounds))
+    return 1.0 if scenario.contribution == "energy" else most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +171,7 @@ class _Entering:
     seen: bool
 
 
-def _everyone(protocol: Protocol, participation: Participation, contribution: Contribution) -> Interval:
+def _everyone(scenario: Scenario) -> Interval:
     """Δ² of the worst target where every message is seen.
 
     Where each node's own noise enters as its contributions do, and is sent at once, whoever sees all messages knows
@@ -165,6 +180,7 @@ def _everyone(protocol: Protocol, participation: Participation, contribution: Co
     Guarantee: holds the largest Δ² of a target: from the shares of noise where contributions are sent at once beside
     their own draw, else from the certified intervals of all targets.
     """
+    protocol = scenario.protocol
     try:
         rounds = _entering_rounds(protocol, "local DP")
     except InputError:
@@ -172,26 +188,26 @@ def _everyone(protocol: Protocol, participation: Participation, contribution: Co
     if rounds and all(each.seen and not each.shared for each in rounds):
         worst = {tuple(_shares(protocol, [each.variances[j] for each in rounds])) for j in range(protocol.n)}
         if not protocol.encoded or all(len(set(shares)) == 1 for shares in worst):
-            return _largest(protocol, worst, participation, contribution)
+            return _largest(scenario, worst)
     _check_size(protocol, "local DP")
     found = sensitivity(
         protocol,
         View.everyone,
         _unlike(protocol),
-        contribution=contribution,
-        participation=participation,
+        contribution=scenario.contribution,
+        participation=scenario.participation,
     )
     return Interval(float(found.squared_lower.max()), float(found.squared_upper.max()))
 
 
-def _summed(protocol: Protocol, participation: Participation, contribution: Contribution) -> Interval:
+def _summed(scenario: Scenario) -> Interval:
     """Δ² of the sums of all contributions and all noise, round by round; draws of edges cancel in them.
 
     Guarantee: holds Δ² of whoever is given the sums alone.
     """
-    rounds = _entering_rounds(protocol, "central aggregation")
-    shares = _shares(protocol, [sum(each.variances, Fraction(0)) for each in rounds])
-    return _largest(protocol, {tuple(shares)}, participation, contribution)
+    rounds = _entering_rounds(scenario.protocol, "central aggregation")
+    shares = _shares(scenario.protocol, [sum(each.variances, Fraction(0)) for each in rounds])
+    return _largest(scenario, {tuple(shares)})
 
 
 def _entering_rounds(protocol: Protocol, compared_with: str) -> list[_Entering]:
@@ -295,18 +311,14 @@ def _shares(protocol: Protocol, variances: list[Fraction]) -> list[Fraction | No
     return [1 / variance if variance else None for variance in variances[: protocol.rounds]]
 
 
-def _largest(
-    protocol: Protocol,
-    several: set[tuple[Fraction | None, ...]],
-    participation: Participation,
-    contribution: Contribution,
-) -> Interval:
+def _largest(scenario: Scenario, several: set[tuple[Fraction | None, ...]]) -> Interval:
     """The largest Δ² over some lists of 1/variance, which repeat: M is one of them as a diagonal, or CᵀC times one.
 
     Guarantee: holds the largest Δ². Without an encoder M is diagonal, so that Δ² is a sum of entries over one
     pattern; entries and sums are rounded at most `rounds` + 4 times, and four times that is allowed for. With one,
     the everyone view of two nodes that gossip has M = CᵀC, whose interval is scaled.
     """
+    protocol, participation, contribution = scenario.protocol, scenario.participation, scenario.contribution
     rounds = protocol.rounds
     if protocol.encoded:
         alone = {share for shares in several for share in shares}

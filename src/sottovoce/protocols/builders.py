@@ -112,10 +112,15 @@ def gossip(
     )
 
 
-def repeated(weights: GossipWeights | np.ndarray | csr_array, *, rounds: int, steps: int) -> Protocol:
-    """K = `steps` exchanges a round: contributions and noise enter once, and every intermediate message is seen."""
+def _check_steps(steps: int) -> None:
+    """Refuse numbers of exchanges a round that are none, or more than any network needs."""
     at_least(1, steps=steps)
     at_most(MOST_STEPS, steps=steps)
+
+
+def repeated(weights: GossipWeights | np.ndarray | csr_array, *, rounds: int, steps: int) -> Protocol:
+    """K = `steps` exchanges a round: contributions and noise enter once, and every intermediate message is seen."""
+    _check_steps(steps)
     program = Program(
         keeps=("model",),
         draws=(Draw("u"),),
@@ -137,8 +142,7 @@ def chebyshev(
 
     Source: Berthier, Bach & Gaillard 2020; Cyffers et al. 2022, Algorithm 2.
     """
-    at_least(1, steps=steps)
-    at_most(MOST_STEPS, steps=steps)
+    _check_steps(steps)
     checked = as_weights(weights)
     if gamma is None:
         gamma = 2 / (1 + math.sqrt(1 - min(spectrum(checked).rho, 1.0) ** 2))
@@ -269,8 +273,7 @@ def once(weights: GossipWeights | np.ndarray | csr_array, *, steps: int) -> Prot
 
     Source: Cyffers et al. 2022, Algorithm 1.
     """
-    at_least(1, steps=steps)
-    at_most(MOST_STEPS, steps=steps)
+    _check_steps(steps)
     program = Program(
         keeps=("model",),
         draws=(Draw("u"),),

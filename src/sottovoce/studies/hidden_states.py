@@ -22,7 +22,7 @@ from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.rates import rate
 from sottovoce.sensitivities import sensitivity
-from sottovoce.studies.nonlinear_neighbour import Loss, nonlinear_loss
+from sottovoce.studies.nonlinear_neighbour import Clipped, Loss, nonlinear_loss
 from sottovoce.studies.results import Finding, Table, above, near, steps
 from sottovoce.views import View
 
@@ -33,16 +33,12 @@ __all__ = ["Config", "Result", "Simulated", "closed_form", "exact_star", "run", 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """Rounds and leaves of the star, and the effort of simulation and quadrature."""
+class Config(Clipped):
+    """Rounds and leaves of the star, beside what is asked about a clipped neighbour."""
 
     rounds: tuple[int, ...] = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
     leaves: tuple[int, ...] = (2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
-    simulations: int = 400_000
     epsilons: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
-    grid: int = 601
-    nodes: int = 15
-    clip: float = 1.0
     seed: int = 1
 
 
@@ -211,14 +207,7 @@ def run(config: Config, progress: Progress | None = None) -> Result:
     rng = np.random.default_rng(config.seed)
     simulated = simulate_star(config.simulations, rng)
     step()
-    nonlinear = nonlinear_loss(
-        epsilons=config.epsilons,
-        clip=config.clip,
-        grid=config.grid,
-        nodes=config.nodes,
-        simulations=config.simulations,
-        rng=rng,
-    )
+    nonlinear = nonlinear_loss(config, rng)
     step()
     return Result(
         config=config,

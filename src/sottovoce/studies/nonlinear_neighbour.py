@@ -19,9 +19,20 @@ from scipy.special import ndtr
 
 from sottovoce import gaussian
 
-__all__ = ["Loss", "density", "nonlinear_loss"]
+__all__ = ["Clipped", "Loss", "density", "nonlinear_loss"]
 
 SPAN = 11.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clipped:
+    """Where the other leaf clips, at which ε its loss is asked for, and the effort of simulation and quadrature."""
+
+    simulations: int = 400_000
+    epsilons: tuple[float, ...] = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+    grid: int = 601
+    nodes: int = 15
+    clip: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,24 +70,17 @@ def density(
     return np.asarray(_normal(first - contribution, 2.0) * (below + beyond + linear))
 
 
-def nonlinear_loss(
-    *,
-    epsilons: tuple[float, ...],
-    clip: float,
-    grid: int,
-    nodes: int,
-    simulations: int,
-    rng: np.random.Generator,
-) -> Loss:
+def nonlinear_loss(asked: Clipped, rng: np.random.Generator) -> Loss:
     """δ(ε) averaged over the centre's own first message, by quadrature, and δ(1) by simulating the protocol."""
-    places, shares = np.polynomial.hermite_e.hermegauss(nodes)
+    epsilons, clip, grid = asked.epsilons, asked.clip, asked.grid
+    places, shares = np.polynomial.hermite_e.hermegauss(asked.nodes)
     shares = shares / shares.sum()
-    asked = np.array([*epsilons, 1.0])
-    fine = sum(x * _deltas(asked, clip, float(v), grid) for v, x in zip(places, shares, strict=True))
+    levels = np.array([*epsilons, 1.0])
+    fine = sum(x * _deltas(levels, clip, float(v), grid) for v, x in zip(places, shares, strict=True))
     coarse = sum(
-        x * _deltas(asked, clip, float(v), grid // 2 + 1) for v, x in zip(places, shares, strict=True)
+        x * _deltas(levels, clip, float(v), grid // 2 + 1) for v, x in zip(places, shares, strict=True)
     )
-    simulated, error = _simulated(clip, simulations, rng)
+    simulated, error = _simulated(clip, asked.simulations, rng)
     return Loss(
         certified=gaussian.delta(np.ones(len(epsilons)), np.array(epsilons)),
         delta=np.asarray(fine)[:-1],

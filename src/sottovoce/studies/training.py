@@ -21,7 +21,7 @@ from sottovoce.feedback import training_pairs
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import sensitivity
-from sottovoce.studies.nonlinear_neighbour import Loss, nonlinear_loss
+from sottovoce.studies.nonlinear_neighbour import Clipped, Loss, nonlinear_loss
 from sottovoce.studies.results import Finding, Table, above, below, near, steps, verdict_of
 from sottovoce.views import View
 
@@ -35,8 +35,8 @@ __all__ = ["Case", "Config", "Result", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """Networks, balls of slopes and rounds, and the effort of simulation and quadrature for the smallest star."""
+class Config(Clipped):
+    """Networks, balls of slopes and rounds, beside what is asked about a clipped neighbour in the smallest star."""
 
     networks: tuple[str, ...] = (
         "star:n=9",
@@ -55,11 +55,6 @@ class Config:
         (-1.0, 1.0),
     )
     rounds: int = 1000
-    epsilons: tuple[float, ...] = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
-    simulations: int = 400_000
-    grid: int = 601
-    nodes: int = 15
-    clip: float = 1.0
     seed: int = 1
 
 
@@ -197,14 +192,7 @@ def run(config: Config, progress: Progress | None = None) -> Result:
         for ball in config.balls:
             cases.append(_case(network, weights, ball, averaging, config.rounds))
             step()
-    nonlinear = nonlinear_loss(
-        epsilons=config.epsilons,
-        clip=config.clip,
-        grid=config.grid,
-        nodes=config.nodes,
-        simulations=config.simulations,
-        rng=np.random.default_rng(config.seed),
-    )
+    nonlinear = nonlinear_loss(config, np.random.default_rng(config.seed))
     star = gossip(metropolis_weights("star:n=3"), rounds=2, updates=(0, 1))
     smallest = sensitivity(star, View.secure_sum(0), [1], effort="fine")[1].squared.upper
     step()
