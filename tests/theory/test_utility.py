@@ -48,10 +48,8 @@ def test_the_consensus_parameter_is_of_the_order_of_the_gap() -> None:
 
 
 def test_the_five_terms() -> None:
-    terms = theory.excess_risk_terms(
-        n=10, rounds=200, gap=0.2, epsilon=2, delta=1e-4, smoothness=3, convexity=0.5, dimension=7,
-        heterogeneity=4, distance=1.5,
-    )  # fmt: skip
+    loss = theory.LossConstants(smoothness=3, convexity=0.5, dimension=7, heterogeneity=4, distance=1.5)
+    terms = theory.excess_risk_terms(loss, n=10, rounds=200, gap=0.2, epsilon=2, delta=1e-4)
     a = 7 * math.log(1e4) / 4
     assert terms.privacy == pytest.approx(a / (100 * 0.5))
     assert terms.root == pytest.approx(a / (10 * 0.5) / (0.04 * math.sqrt(200)))
@@ -66,12 +64,9 @@ def test_the_five_terms() -> None:
 def test_the_leading_term_is_the_template_with_the_paper_s_noise() -> None:
     n, T, epsilon, delta = 20, 500, 1.5, 1e-5
     variance = math.log(1 / delta) / epsilon**2 * T / n
-    noise, apart, start = theory.template_terms(
-        n=n, rounds=T, consensus=1, variance=variance, smoothness=4, convexity=1
-    )
-    terms = theory.excess_risk_terms(
-        n=n, rounds=T, gap=1, epsilon=epsilon, delta=delta, smoothness=4, convexity=1
-    )
+    loss = theory.LossConstants(smoothness=4, convexity=1)
+    noise, apart, start = theory.template_terms(loss, n=n, rounds=T, consensus=1, variance=variance)
+    terms = theory.excess_risk_terms(loss, n=n, rounds=T, gap=1, epsilon=epsilon, delta=delta)
     assert noise == pytest.approx(terms.privacy)
     assert (apart, start) == (0, 0)
 
@@ -83,3 +78,5 @@ def test_errors() -> None:
         theory.consensus_parameter(0)
     with pytest.raises(InputError, match="epsilon must be a finite number above 0"):
         theory.classical_noise(1, 0, 1e-5)
+    with pytest.raises(InputError, match="convexity must be a finite number above 0"):
+        theory.LossConstants(smoothness=4, convexity=0)

@@ -104,14 +104,12 @@ def run(config: Config, progress: Progress | None = None) -> Result:
         simulated[:, t] = _simulated(config, rounds, rng)
         step()
     terms = theory.excess_risk_terms(
+        theory.LossConstants(smoothness=config.smoothness, convexity=1.0, distance=config.start),
         n=config.nodes,
         rounds=config.rounds[-1],
         gap=1.0,
         epsilon=1.0,
         delta=math.exp(-1),
-        smoothness=config.smoothness,
-        convexity=1.0,
-        distance=config.start,
     )
     return Result(
         config=config,

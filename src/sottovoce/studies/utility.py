@@ -238,37 +238,30 @@ def terms(config: Config, task: Task, *, gap: float, rounds: int, unit: float) -
 
     Noise is in proportion to unit/ε, so it is the theorem with ε/unit.
     """
-    problem = _constants(task)
     return theory.excess_risk_terms(
+        _constants(task)[0],
         n=task.nodes,
         rounds=rounds,
         gap=min(gap, 1.0),
         epsilon=config.target_epsilon / unit,
         delta=config.target_delta,
-        smoothness=problem.smoothness,
-        convexity=problem.convexity,
-        dimension=task.dimension,
-        heterogeneity=problem.heterogeneity**2,
-        # Every run starts from 0.
-        distance=float(np.linalg.norm(problem.optimum.model)),
     )
 
 
-class _Constants(NamedTuple):
-    """L, μ, θ* with f*, and ζ̄ of a strongly convex task."""
-
-    smoothness: float
-    convexity: float
-    optimum: Optimum
-    heterogeneity: float
-
-
-def _constants(task: Task) -> _Constants:
-    """The constants of a task, all of which a strongly convex one has."""
+def _constants(task: Task) -> tuple[theory.LossConstants, Optimum]:
+    """The constants of a task, all of which a strongly convex one has, and its optimum."""
     best, uneven = task.optimum, task.heterogeneity
     if best is None or uneven is None or not task.smoothness or not task.convexity:
         raise InputError(f"{task.name}: the study needs a strongly convex loss (take l2 above 0)")
-    return _Constants(task.smoothness, task.convexity, best, uneven)
+    loss = theory.LossConstants(
+        smoothness=task.smoothness,
+        convexity=task.convexity,
+        dimension=task.dimension,
+        heterogeneity=uneven**2,
+        # Every run starts from 0.
+        distance=float(np.linalg.norm(best.model)),
+    )
+    return loss, best
 
 
 def _measured(
@@ -282,8 +275,7 @@ def _measured(
     """The rows of one network and horizon."""
     rounds, n = protocol.rounds, protocol.n
     allowed = gaussian.mu(config.target_epsilon, config.target_delta)
-    clip = _unclipped(task)
-    unit = gradient_sensitivity(task, clip, "record")
+    unit = gradient_sensitivity(task, _unclipped(task), "record")
     theorem = terms(config, task, gap=gap, rounds=rounds, unit=unit)
     worst = account_all(
         protocol, "secure-sum", noise_multiplier=1.0, delta=config.target_delta, observers=observers
@@ -296,17 +288,17 @@ def _measured(
         "central": rounds / n,
         "no noise": 0.0,
     }
-    problem = _constants(task)
-    tuned = min(1 / problem.smoothness, max(math.log(rounds), 1.0) / (problem.convexity * rounds))
+    loss, _ = _constants(task)
+    tuned = min(1 / loss.smoothness, max(math.log(rounds), 1.0) / (loss.convexity * rounds))
     # With the plain mean of all nodes as gossip, every model is the mean and the descent is that of a server.
     server = gossip(np.full((n, n), 1 / n), rounds=rounds)
     rows = []
-    for rule, size in zip(RULES, (1 / problem.smoothness, tuned), strict=True):
+    for rule, size in zip(RULES, (1 / loss.smoothness, tuned), strict=True):
         for method in METHODS:
             noise = math.sqrt(squared[method]) / allowed
             place = server if method == "central" else protocol
             risks = [
-                _excess(task, place, size, noise * unit, clip, rule, [config.seed, trial])
+                _excess(task, place, size, noise * unit, rule, [config.seed, trial])
                 for trial in range(config.runs if noise else 2)
             ]
             rows.append(
@@ -352,7 +344,7 @@ def _unclipped(task: Task) -> float:
 
 
 def _excess(
-    task: Task, protocol: Protocol, size: float, noise_std: float, clip: float, rule: str, seed: list[int]
+    task: Task, protocol: Protocol, size: float, noise_std: float, rule: str, seed: list[int]
 ) -> float:
     """The excess risk of one run: its mean over rounds as printed, or that of the weighted average."""
     keys = fresh_keys(protocol.n, int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
@@ -362,10 +354,10 @@ def _excess(
         steps=np.full(protocol.rounds, size),
         noise=NodeNoise(keys, task.dimension) if noise_std else SilentNoise(protocol.n, keys),
         noise_std=noise_std,
-        clip=clip,
+        clip=_unclipped(task),
         weighting="linear",
     )
-    best = _constants(task).optimum
+    _, best = _constants(task)
     state, total = init(descent), 0.0
     for _ in range(protocol.rounds):
         if rule == RULES[0]:

@@ -42,6 +42,7 @@ from sottovoce.theory.mechanisms import (
 from sottovoce.theory.statements import STATEMENTS, Statement, Status
 from sottovoce.theory.utility import (
     ExcessRiskTerms,
+    LossConstants,
     analytic_noise,
     classical_noise,
     consensus_parameter,
@@ -55,6 +56,7 @@ __all__ = [
     "STATEMENTS",
     "Decomposition",
     "ExcessRiskTerms",
+    "LossConstants",
     "Statement",
     "Status",
     "absolute_bound",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ExcessRiskTerms",
+    "LossConstants",
     "analytic_noise",
     "classical_noise",
     "consensus_parameter",
@@ -117,6 +118,30 @@ def printed_consensus_parameter(gap: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LossConstants:
+    """What bounds on the excess risk ask of strongly convex losses.
+
+    Args:
+        smoothness: L.
+        convexity: μ.
+        dimension: d, of the models.
+        heterogeneity: ζ̄², the mean squared gradient at the optimum.
+        distance: ‖θ⁰ − θ*‖.
+    """
+
+    smoothness: float
+    convexity: float
+    dimension: int = 1
+    heterogeneity: float = 0.0
+    distance: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check that the losses are smooth and strongly convex."""
+        positive(smoothness=self.smoothness, convexity=self.convexity)
+        at_least(1, dimension=self.dimension)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExcessRiskTerms:
     """The five terms of Theorem 17, their constants set to 1."""
 
@@ -136,17 +161,7 @@ class ExcessRiskTerms:
 
 
 def excess_risk_terms(
-    *,
-    n: int,
-    rounds: int,
-    gap: float,
-    epsilon: float,
-    delta: float,
-    smoothness: float,
-    convexity: float,
-    dimension: int = 1,
-    heterogeneity: float = 0.0,
-    distance: float = 0.0,
+    loss: LossConstants, *, n: int, rounds: int, gap: float, epsilon: float, delta: float
 ) -> ExcessRiskTerms:
     """What the excess risk of private decentralised learning is said to be, term by term.
 
@@ -154,50 +169,40 @@ def excess_risk_terms(
         a = d·log(1/δ)/ε²
 
     Args:
+        loss: L, μ, d, ζ̄² and ‖θ⁰ − θ*‖.
         n: number of nodes.
         rounds: T.
         gap: the absolute spectral gap γ.
         epsilon: ε of every node from every other's point of view.
         delta: the δ of that guarantee.
-        smoothness: L.
-        convexity: μ, of the strongly convex losses.
-        dimension: d.
-        heterogeneity: ζ̄², the mean squared gradient at the optimum.
-        distance: ‖θ⁰ − θ*‖.
 
     Guarantee: none; the constants are not stated and are set to 1.
     Status: does not hold with the constant step 1/L (erratum g), and its noise rests on Eq. 5.4 (erratum a). With a
     step tuned to T the leading term survives.
     Source: Theorem 17 of Koskela & Kulkarni.
 
-    >>> terms = excess_risk_terms(n=20, rounds=100, gap=1, epsilon=1, delta=math.exp(-1), smoothness=4, convexity=1)
+    >>> loss = LossConstants(smoothness=4, convexity=1)
+    >>> terms = excess_risk_terms(loss, n=20, rounds=100, gap=1, epsilon=1, delta=math.exp(-1))
     >>> round(terms.privacy, 6)
     0.0025
     """
-    at_least(1, n=n, rounds=rounds, dimension=dimension)
-    positive(epsilon=epsilon, smoothness=smoothness, convexity=convexity)
+    at_least(1, n=n, rounds=rounds)
+    positive(epsilon=epsilon)
     probability(delta=delta)
     _check_gap(gap)
-    share = dimension * math.log(1 / delta) / epsilon**2
+    smoothness, convexity = loss.smoothness, loss.convexity
+    share = loss.dimension * math.log(1 / delta) / epsilon**2
     return ExcessRiskTerms(
         privacy=share / (n**2 * convexity),
         root=share / (n * convexity) / (gap**2 * math.sqrt(rounds)),
         mixing=share / (n * convexity) / (gap**4 * rounds),
-        heterogeneity=smoothness * heterogeneity / (convexity * gap * rounds) ** 2,
-        start=smoothness * distance**2 / gap * math.exp(-gap * convexity / smoothness * rounds),
+        heterogeneity=smoothness * loss.heterogeneity / (convexity * gap * rounds) ** 2,
+        start=smoothness * loss.distance**2 / gap * math.exp(-gap * convexity / smoothness * rounds),
     )
 
 
 def template_terms(
-    *,
-    n: int,
-    rounds: int,
-    consensus: float,
-    variance: float,
-    smoothness: float,
-    convexity: float,
-    heterogeneity: float = 0.0,
-    distance: float = 0.0,
+    loss: LossConstants, *, n: int, rounds: int, consensus: float, variance: float
 ) -> tuple[float, float, float]:
     """The three terms from which Theorem 17 is derived: noise, disagreement and start, constants set to 1.
 
@@ -208,19 +213,20 @@ def template_terms(
     step 1/L, with which it does not (erratum g).
     Source: Lemma J.3 of Koskela & Kulkarni; Koloskova et al. 2020, Theorem 2.
 
-    >>> template_terms(n=20, rounds=100, consensus=1, variance=5, smoothness=4, convexity=1)
+    >>> template_terms(LossConstants(smoothness=4, convexity=1), n=20, rounds=100, consensus=1, variance=5)
     (0.0025, 0.0, 0.0)
     """
     at_least(1, n=n, rounds=rounds)
-    positive(consensus=consensus, smoothness=smoothness, convexity=convexity)
+    positive(consensus=consensus)
+    smoothness, convexity = loss.smoothness, loss.convexity
     noise = variance / (n * convexity * rounds)
     apart = (
         smoothness
-        * (heterogeneity + consensus * variance)
+        * (loss.heterogeneity + consensus * variance)
         * (1 - consensus)
         / (convexity * consensus * rounds) ** 2
     )
-    start = smoothness * distance**2 / consensus * math.exp(-convexity * consensus / smoothness * rounds)
+    start = smoothness * loss.distance**2 / consensus * math.exp(-convexity * consensus / smoothness * rounds)
     return noise, apart, start
 
 
