@@ -15,13 +15,14 @@ from sottovoce.documents import curve_document, network_document
 from sottovoce.documents import page_document as typed_page
 from sottovoce.documents.pages import PageDocument
 from sottovoce.forms import plain, read_form
-from sottovoce.graphs import as_graph, as_weights, spectrum, weights_by_rule
+from sottovoce.graphs import Network, as_graph, as_weights, weights_by_rule
 from sottovoce.interval import Interval
 from sottovoce.protocols import gossip
 from sottovoce.views import View
 
 GRAPH = as_graph("florentine")
 WEIGHTS = weights_by_rule(GRAPH, "metropolis")
+NETWORK = Network(graph=GRAPH, weights=WEIGHTS)
 
 
 def page_document(*inputs: Any, **options: Any) -> Any:
@@ -40,7 +41,7 @@ def table() -> AccountTable:
 
 
 def test_every_pair_is_in_its_place(table: AccountTable) -> None:
-    document = page_document(table, GRAPH, spectrum(WEIGHTS))
+    document = page_document(table, NETWORK)
     pairs, labels = document["pairs"], document["graph"]["labels"]
     assert len(pairs["target"]) == len(table) == 210
     for k in range(0, 210, 13):
@@ -56,20 +57,22 @@ def test_every_pair_is_in_its_place(table: AccountTable) -> None:
 
 
 def test_the_network_has_each_edge_once() -> None:
-    document = network_document(GRAPH, WEIGHTS, spectrum(WEIGHTS))
+    document = network_document(NETWORK, WEIGHTS)
     assert len(document.links) == GRAPH.edges == document.edges
     assert len({frozenset(link) for link in document.links}) == GRAPH.edges
     for a, b in document.links:
         assert GRAPH.adjacency[b, a] == 1
     matrix = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
-    directed = network_document(as_graph(matrix), as_weights(matrix), spectrum(as_weights(matrix)))
+    directed = network_document(
+        Network(graph=as_graph(matrix), weights=as_weights(matrix)), as_weights(matrix)
+    )
     assert directed.directed is True
     assert sorted(directed.links) == [(0, 2), (1, 0), (2, 1)]
 
 
 @pytest.mark.parametrize("most", [1, 14, 30, 209])
 def test_a_smaller_document_keeps_the_observers_that_learn_most(most: int, table: AccountTable) -> None:
-    document = page_document(table, GRAPH, spectrum(WEIGHTS), most_pairs=most)
+    document = page_document(table, NETWORK, most_pairs=most)
     kept = max(1, most // 14)
     assert len(document["observers"]) == kept
     assert document["observers_left_out"] == 15 - kept
@@ -104,7 +107,7 @@ def test_a_part_of_the_network_is_told_from_the_whole(
         observers=observers,
         targets=targets,
     )
-    document = page_document(found, GRAPH, spectrum(WEIGHTS))
+    document = page_document(found, NETWORK)
     assert (document["pairs_computed"], document["pairs_possible"]) == (computed, possible)
 
 
@@ -113,13 +116,13 @@ def test_a_coalition_has_the_pairs_of_those_outside() -> None:
     for own_noise, pairs in (("known", 13), ("hidden", 15)):
         view = View(name="coalition-sums", observers=("Medici", "Pazzi"), own_noise=own_noise)  # type: ignore[arg-type]
         found = account(protocol, view, noise_multiplier=2.0, delta=1e-6)
-        document = page_document(found, GRAPH, spectrum(WEIGHTS))
+        document = page_document(found, NETWORK)
         assert (document["pairs_computed"], document["pairs_possible"]) == (pairs, pairs)
 
 
 def test_other_views_of_a_run_stand_beside_it(table: AccountTable) -> None:
     other = account_all(table.protocol, "neighbourhood", noise_multiplier=2.0, delta=1e-6)
-    document = page_document(table, GRAPH, spectrum(WEIGHTS), beside=[other])
+    document = page_document(table, NETWORK, beside=[other])
     (beside,) = document["beside"]
     assert beside["view"] == "neighbourhood"
     assert max(beside["pairs"]["upper"]) == other.squared_upper.max()
@@ -128,7 +131,7 @@ def test_other_views_of_a_run_stand_beside_it(table: AccountTable) -> None:
 
 def test_a_view_without_observers_has_one_row() -> None:
     found = account(gossip(WEIGHTS, rounds=5), View.everyone, noise_multiplier=2.0, delta=1e-6)
-    document = page_document(found, GRAPH, spectrum(WEIGHTS))
+    document = page_document(found, NETWORK)
     assert document["observers"] == [[]]
     assert set(document["pairs"]["upper"]) == {5.0}
     assert document["methods"] == ["exact"]

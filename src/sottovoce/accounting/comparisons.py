@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting.table import AccountTable
     from sottovoce.protocols import CompiledRound, PerNode, Program, Protocol
+    from sottovoce.views import Assumption
 
     Columns = dict[int, dict[tuple[int, int], Fraction]]
 
@@ -73,14 +74,13 @@ def local_account(
     """
     scenario = _scenario(question, words)
     protocol = scenario.protocol
-    return _stated(
-        scenario,
+    return Account.of(
         Interval.exactly(_rounds(scenario)) if protocol.plain else _everyone(scenario),
         method="local DP",
+        relation=scenario.relation,
         noise_multiplier=noise_multiplier,
         delta=delta,
-        view="everyone",
-        assumption=rests_on(protocol, "everyone", ["cap"]),
+        **_facts(scenario, "everyone", rests_on(protocol, "everyone", ["cap"])),
     )
 
 
@@ -111,39 +111,23 @@ def central_account(
         squared = Interval.exactly(_rounds(scenario)).mapped(lambda count: count / protocol.n)
     else:
         squared = _summed(scenario)
-    return _stated(
-        scenario,
-        squared,
-        method="central aggregation",
-        noise_multiplier=noise_multiplier,
-        delta=delta,
-        view="central",
-        assumption=assumption_of("central", None),
-    )
-
-
-def _stated(
-    scenario: Scenario,
-    squared: Interval,
-    *,
-    method: str,
-    noise_multiplier: float,
-    delta: float,
-    **facts: Unpack[Facts],
-) -> Account:
-    """The account of a Δ² for what the scenario asks; `facts` say who sees what, and what that rests on.
-
-    Guarantee: holds if `squared` does.
-    """
     return Account.of(
         squared,
-        method=method,
+        method="central aggregation",
         relation=scenario.relation,
         noise_multiplier=noise_multiplier,
         delta=delta,
+        **_facts(scenario, "central", assumption_of("central", None)),
+    )
+
+
+def _facts(scenario: Scenario, view: str, assumption: Assumption) -> Facts:
+    """What an account says of the scenario it answers, where somebody else sees what than was asked."""
+    return Facts(
+        view=view,
+        assumption=assumption,
         contribution=scenario.contribution,
         participation=str(scenario.participation),
-        **facts,
     )
 
 

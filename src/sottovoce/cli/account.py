@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.cli.options import Network
-    from sottovoce.graphs import Spectrum
+    from sottovoce.graphs import Network
 
 __all__ = ["EXAMPLE", "USAGE", "Accounted", "account"]
 
@@ -86,7 +85,6 @@ def account(
     gave it.
     """
     from sottovoce.documents import check_csv_path
-    from sottovoce.graphs import spectrum
 
     if max_epsilon is not None:
         positive(max_epsilon=max_epsilon)
@@ -99,8 +97,7 @@ def account(
         return 0 if max_epsilon is None else within_budget(worst, max_epsilon)
     found = _accounted(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
     written, failure = _written(found, output, json=json)
-    shape = spectrum(chosen.weights)
-    _print(found, chosen, shape, written, json=json)
+    _print(found, chosen, written, json=json)
     try:
         if found.reached is None:
             if plot is not None:
@@ -111,7 +108,6 @@ def account(
                 report,
                 found.tables,
                 chosen,
-                shape,
                 title=f"Account of {Path(graph).name}",
                 inputs=(graph, *files_of(sight.doing)),
                 max_epsilon=max_epsilon,
@@ -192,7 +188,7 @@ def _written(found: Accounted, output: Path | None, *, json: bool) -> tuple[Path
     return None, None
 
 
-def _print(found: Accounted, chosen: Network, shape: Spectrum, written: Path | None, *, json: bool) -> None:
+def _print(found: Accounted, chosen: Network, written: Path | None, *, json: bool) -> None:
     """Show the tables as JSON or as text."""
     from sottovoce import documents
 
@@ -200,14 +196,13 @@ def _print(found: Accounted, chosen: Network, shape: Spectrum, written: Path | N
         from sottovoce.cli.tables import account_text
 
         with result_page() as console:
-            account_text(console, found, shape, chosen.graph, written)
+            account_text(console, found, chosen, written)
         return
     pairs_file = None if written is None else str(written)
     first, *others = found.tables
     document = documents.account_document(
         first,
-        chosen.graph,
-        shape,
+        chosen,
         beside=others,
         pairs_file=pairs_file,
         interrupted=found.reached,

@@ -90,7 +90,6 @@ def audit(
     import numpy as np
 
     from sottovoce import auditing, documents
-    from sottovoce.graphs import spectrum
 
     chosen = network(graph, sight.doing.weights, sight.doing.protocol)
     table = accounted(course, sight, chosen, noise_multiplier=noise_multiplier, delta=delta)
@@ -105,7 +104,7 @@ def audit(
             rng=np.random.default_rng(seed),
             progress=callback,
         )
-    document = documents.audit_document(found, chosen.graph, spectrum(chosen.weights), seed=seed)
+    document = documents.audit_document(found, chosen, seed=seed)
     if shown.json:
         write_result(documents.as_json(document))
     else:

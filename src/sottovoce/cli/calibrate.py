@@ -40,7 +40,6 @@ def calibrate(
 ) -> int:
     """Find the noise multiplier that keeps every pair within (target ε, target δ)."""
     from sottovoce import documents
-    from sottovoce.graphs import spectrum
 
     positive(target_epsilon=target_epsilon)
     probability(target_delta=target_delta)
@@ -55,7 +54,6 @@ def calibrate(
         enough = once.with_noise(calibrate_sampled(once, target_epsilon, target_delta))
         show_sampled([enough], chosen, json=shown.json, target_epsilon=target_epsilon)
         return 0
-    found = spectrum(chosen.weights)
     unit = accounted(course, sight, chosen, noise_multiplier=1.0, delta=target_delta)
     table = unit.with_noise(unit.calibrated_noise(target_epsilon, target_delta))
     failure = None
@@ -66,8 +64,7 @@ def calibrate(
     if shown.json:
         document = documents.calibration_document(
             table,
-            chosen.graph,
-            found,
+            chosen,
             target_epsilon=target_epsilon,
             target_delta=target_delta,
             command=typed_command(),
@@ -77,12 +74,11 @@ def calibrate(
         from sottovoce.cli.tables import calibration_text
 
         with result_page() as console:
-            calibration_text(console, table, found, chosen.graph, written, target_epsilon)
+            calibration_text(console, table, chosen, written, target_epsilon)
     report_account(
         shown.report,
         [table],
         chosen,
-        found,
         title=f"Noise that keeps a budget on {Path(graph).name}",
         inputs=(graph, *files_of(sight.doing)),
         max_epsilon=target_epsilon,

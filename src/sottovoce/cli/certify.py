@@ -29,7 +29,7 @@ from sottovoce.cli.options import (
     scenario_of,
 )
 from sottovoce.cli.printing import result_page, write_result
-from sottovoce.cli.reporting import check_report, files_of, report_answer
+from sottovoce.cli.reporting import Carried, check_report, files_of, report_answer
 from sottovoce.errors import FileError, InputError
 
 __all__ = ["EXAMPLE", "USAGE", "certify"]
@@ -121,7 +121,7 @@ def certify(
         document,
         title=f"Certificate on {Path(graph).name}",
         inputs=(graph, *files_of(doing)),
-        certificates=[certificates.to_text(certificate)],
+        carried=Carried(certificates=[certificates.to_text(certificate)]),
     )
     if failure is not None:
         raise failure

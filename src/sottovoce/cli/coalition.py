@@ -80,7 +80,6 @@ def coalition(
     chosen = network(graph, doing.weights, doing.protocol)
 
     from sottovoce.coalitions import worst_coalition
-    from sottovoce.graphs import spectrum
 
     asked = scenario_of(chosen, Sight(view=view, target=(target,), doing=doing), course, searched=True)
     effort = course.spending.effort_of()
@@ -90,8 +89,7 @@ def coalition(
 
     document = coalition_document(
         found,
-        chosen.graph,
-        spectrum(chosen.weights),
+        chosen,
         noise_multiplier=noise_multiplier,
         delta=delta,
         relation=course.relation,

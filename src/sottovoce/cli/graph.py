@@ -30,12 +30,11 @@ def graph(
 ) -> int:
     """Describe a graph and its gossip weights: size, degrees, spectral gap, hash, and which nodes hide each other."""
     from sottovoce import documents
-    from sottovoce.graphs import spectrum
 
     if output is not None:
         documents.check_graph_path(output)
     chosen = network(graph, weights)
-    document = documents.graph_document(chosen.graph, chosen.weights, spectrum(chosen.weights))
+    document = documents.graph_document(chosen)
     written = documents.write_graph(chosen.graph, output) if output is not None else None
     if json:
         write_result(documents.as_json(document))

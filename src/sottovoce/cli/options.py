@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cyclopts import Token
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.graphs import GossipWeights, Graph
+    from sottovoce.graphs import Graph, Network
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Effort, Scenario
 
@@ -48,7 +48,6 @@ __all__ = [
     "Label",
     "Maps",
     "MaxEpsilon",
-    "Network",
     "NoiseMultiplier",
     "Observers",
     "Output",
@@ -396,17 +395,9 @@ class Course:
     spending: Spending = USUAL
 
 
-@dataclass(frozen=True, kw_only=True)
-class Network:
-    """A graph and the gossip weights on it."""
-
-    graph: Graph
-    weights: GossipWeights
-
-
 def network(source: str | Graph, rule: str, protocol: str = "gossip") -> Network:
     """The graph and weights that GRAPH and --weights describe, for what nodes do with them."""
-    from sottovoce.graphs import as_graph, weights_by_rule
+    from sottovoce.graphs import Network, as_graph, weights_by_rule
     from sottovoce.protocols import weight_sums
 
     graph = as_graph(source)

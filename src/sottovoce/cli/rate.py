@@ -22,7 +22,7 @@ from sottovoce.cli.reporting import check_report, files_of, report_answer
 from sottovoce.errors import FileError
 
 if TYPE_CHECKING:
-    from sottovoce.cli.options import Network
+    from sottovoce.graphs import Network
     from sottovoce.rates import RateTable
     from sottovoce.scenarios import Effort
 
@@ -42,28 +42,26 @@ def rate(
 ) -> int:
     """Say by how much Δ² grows in each round, in the long run, for each observer and target."""
     from sottovoce import documents
-    from sottovoce.graphs import spectrum
 
     if shown.output is not None:
         documents.check_csv_path(shown.output)
     check_report(shown.report)
     chosen = network(graph, sight.doing.weights, sight.doing.protocol)
     table = _table(sight, chosen, Spending(tolerance=tolerance).effort_of())
-    found = spectrum(chosen.weights)
     written, failure = _written(table, shown)
     pairs_file = None if written is None else str(written)
     if shown.json:
-        document = documents.rate_document(table, chosen.graph, found, pairs_file=pairs_file)
+        document = documents.rate_document(table, chosen, pairs_file=pairs_file)
         write_result(documents.as_json(document))
     else:
         from sottovoce.cli.rate_tables import rate_text
 
         with result_page() as console:
-            rate_text(console, table, found, chosen.graph, written)
+            rate_text(console, table, chosen, written)
     if shown.report is not None:
         report_answer(
             shown.report,
-            documents.rate_document(table, chosen.graph, found, pairs_file=pairs_file),
+            documents.rate_document(table, chosen, pairs_file=pairs_file),
             title=f"Rates of {Path(graph).name}",
             inputs=(graph, *files_of(sight.doing)),
         )

@@ -30,16 +30,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.graphs import Network
     from sottovoce.protocols import Protocol
     from sottovoce.rates import RatePair, Rates, RateTable
 
 __all__ = ["rate_text"]
 
 
-def rate_text(
-    console: Console, table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | None
-) -> None:
+def rate_text(console: Console, table: RateTable, network: Network, written: Path | None) -> None:
     """Headline, the telling pairs, and what every number means and rests on."""
     worst = table.worst()
     paragraph(console, _headline(table, worst), style="bold")
@@ -54,7 +52,7 @@ def rate_text(
         chosen |= {"median": table.median(), "best": table.best()}
     console.print(_pairs(chosen, table))
     console.print()
-    console.print(facts(_terms(table, spectrum, graph, written)))
+    console.print(facts(_terms(table, network, written)))
 
 
 def _headline(table: RateTable, worst: RatePair) -> str:
@@ -111,7 +109,7 @@ def _average(rates: Rates) -> str:
     return f"{rows}/{hidden} ≈ {rows / hidden:.4g}"
 
 
-def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | None) -> list[tuple[str, str]]:
+def _terms(table: RateTable, network: Network, written: Path | None) -> list[tuple[str, str]]:
     """What the numbers mean and rest on."""
     first = table.found[0]
     plain = first.protocol.plain
@@ -121,8 +119,8 @@ def _terms(table: RateTable, spectrum: Spectrum, graph: Graph, written: Path | N
         ("frequency", "of contributions that leak as much, in radians a round (0 to π)"),
         ("constant", "the same limit for contributions that never change"),
         *([("average", "over the nodes hidden from the observer, at any frequency")] if plain else []),
-        *network_words(graph.n, graph.edges, first.protocol.schedule[0].origin),
-        ("gap γ", estimate(spectrum.gap, spectrum.converged)),
+        *network_words(network.graph.n, network.graph.edges, first.protocol.schedule[0].origin),
+        ("gap γ", estimate(network.spectrum.gap, network.spectrum.converged)),
         ("view", f"{asked.view}; {len(table)} {'pair' if len(table) == 1 else 'pairs'}"),
         asked.stream[0],
         *_protocol(first.protocol, asked.protocol),

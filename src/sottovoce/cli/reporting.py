@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sottovoce.cli.printing import progress, readable, typed_command
@@ -13,11 +14,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sottovoce.accounting import AccountTable, CarriedProof
-    from sottovoce.cli.options import Doing, Network
+    from sottovoce.cli.options import Doing
     from sottovoce.documents import PageDocument, Result
-    from sottovoce.graphs import Spectrum
+    from sottovoce.graphs import Network
 
-__all__ = ["check_report", "files_of", "proofs_of", "report_account", "report_answer", "say_written"]
+__all__ = [
+    "Carried",
+    "check_report",
+    "files_of",
+    "proofs_of",
+    "report_account",
+    "report_answer",
+    "say_written",
+]
 
 
 def check_report(path: Path | None) -> None:
@@ -38,6 +47,18 @@ def say_written(path: Path) -> None:
     print(f"sottovoce: wrote {readable(path)}", file=sys.stderr, flush=True)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """What a report carries beside its document: the page of all pairs with its proofs, or certificates alone."""
+
+    account: PageDocument | None = None
+    proofs: Sequence[CarriedProof] = ()
+    certificates: Sequence[str] = ()
+
+
+NOTHING = Carried()
+
+
 def report_answer(
     path: Path | None,
     document: object,
@@ -45,14 +66,9 @@ def report_answer(
     title: str,
     inputs: Iterable[str | Path] = (),
     max_epsilon: float | None = None,
-    account: PageDocument | None = None,
-    proofs: Sequence[CarriedProof] = (),
-    certificates: Sequence[str] = (),
+    carried: Carried = NOTHING,
 ) -> None:
-    """Write the report of a document that --json would print, if one was asked for.
-
-    `account` is the page of all pairs with its `proofs`; `certificates` stand for no page.
-    """
+    """Write the report of a document that --json would print, if one was asked for."""
     if path is None:
         return
     from sottovoce.documents import Result, occasion
@@ -62,9 +78,9 @@ def report_answer(
     text = result_html(
         result,
         title=title,
-        account=account,
-        proofs=[proof.texts for proof in proofs] or list(certificates),
-        proof=proof_section(proofs) if proofs else None,
+        account=carried.account,
+        proofs=[proof.texts for proof in carried.proofs] or list(carried.certificates),
+        proof=proof_section(carried.proofs) if carried.proofs else None,
     )
     save_report(path, text)
     say_written(path)
@@ -82,7 +98,6 @@ def report_account(
     path: Path | None,
     tables: Sequence[AccountTable],
     chosen: Network,
-    shape: Spectrum,
     *,
     title: str,
     inputs: Iterable[str | Path],
@@ -98,6 +113,6 @@ def report_account(
     with progress("curves") as callback:
         curves = table_curves(tables[0], progress=callback)
     said = occasion(typed_command(), inputs, max_epsilon)
-    page = page_document(tables[0], chosen.graph, shape, curves=curves, beside=tables[1:], occasion=said)
+    page = page_document(tables[0], chosen, curves=curves, beside=tables[1:], occasion=said)
     save_report(path, page_report(page, title=title, proofs=proofs_of(tables)))
     say_written(path)

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from sottovoce.cli.options import Network
-    from sottovoce.graphs import Spectrum
+    from sottovoce.graphs import Network
     from sottovoce.interval import Interval
     from sottovoce.learning import Run, StepCost, Task
 
@@ -50,7 +49,6 @@ def run_text(
     run: Run,
     task: Task,
     network: Network,
-    spectrum: Spectrum,
     cost: StepCost | None,
     written: Path | None,
 ) -> None:
@@ -72,7 +70,7 @@ def run_text(
     console.print()
     console.print(facts(_measured(run)))
     console.print()
-    console.print(facts(_terms(run, task, network, spectrum, written)))
+    console.print(facts(_terms(run, task, network, written)))
 
 
 def _headline(run: Run, task: Task) -> str:
@@ -183,9 +181,7 @@ def _measured(run: Run) -> list[tuple[str, str]]:
     return rows
 
 
-def _terms(
-    run: Run, task: Task, network: Network, spectrum: Spectrum, written: Path | None
-) -> list[tuple[str, str]]:
+def _terms(run: Run, task: Task, network: Network, written: Path | None) -> list[tuple[str, str]]:
     """What every number rests on."""
     settings, account = run.settings, run.account
     squared, coins = account.sensitivity_squared, account.coins
@@ -196,7 +192,7 @@ def _terms(
             f"{task.name}; {task.dimension} parameters, {task.loss.name} loss, l2 {as_given(settings['l2'])}",
         ),
         *network_words(network.graph.n, network.graph.edges, network.weights.origin),
-        ("gap γ", estimate(spectrum.gap, spectrum.converged)),
+        ("gap γ", estimate(network.spectrum.gap, network.spectrum.converged)),
         ("run", f"{run.rounds} rounds, step {settings['step']}, clip {as_given(settings['clip'])}"),
         ("noise", _noise(run)),
         ("divided by", f"{settings['shard_size']}, the public shard size and the most records of a node"),

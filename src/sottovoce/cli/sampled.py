@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sottovoce.accounting import SampledAccount
-    from sottovoce.cli.options import Course, Network, Sight
+    from sottovoce.cli.options import Course, Sight
+    from sottovoce.graphs import Network
 
 __all__ = ["asks_coins", "coin_rows", "sampled", "show_sampled"]
 
@@ -55,15 +56,11 @@ def show_sampled(
     target_epsilon: float | None = None,
 ) -> None:
     """The number of each view, the one with the largest ε first, as JSON or as text."""
-    from sottovoce.graphs import spectrum
-
     if json:
         from sottovoce.documents import as_json, sampled_document
 
         first, *others = found
-        document = sampled_document(
-            first, network.graph, spectrum(network.weights), beside=others, target_epsilon=target_epsilon
-        )
+        document = sampled_document(first, network, beside=others, target_epsilon=target_epsilon)
         write_result(as_json(document))
         return
     with result_page() as console:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sottovoce.accounting import Account, AccountTable
     from sottovoce.cli.account import Accounted
     from sottovoce.documents import GraphDocument
-    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.graphs import Network
 
 __all__ = ["account_text", "calibration_text", "exposed_table", "graph_text", "meaning", "pairs_table"]
 
@@ -43,9 +43,7 @@ SHOWN_TWINS = 5
 HEADINGS = {"neighbourhood": "messages in the clear", "secure-sum": "secure sums"}
 
 
-def account_text(
-    console: Console, found: Accounted, spectrum: Spectrum, graph: Graph, written: Path | None
-) -> None:
+def account_text(console: Console, found: Accounted, network: Network, written: Path | None) -> None:
     """Headline, the telling pairs, the most exposed nodes, and what every number rests on."""
     table = found.tables[0]
     worst = table.worst()
@@ -67,14 +65,13 @@ def account_text(
         )
     console.print()
     held = "every pair" if found.reached is None else "the pairs that were finished"
-    console.print(facts(_terms(found.tables, spectrum, graph, written, held)))
+    console.print(facts(_terms(found.tables, network, written, held)))
 
 
 def calibration_text(
     console: Console,
     table: AccountTable,
-    spectrum: Spectrum,
-    graph: Graph,
+    network: Network,
     written: Path | None,
     target_epsilon: float,
 ) -> None:
@@ -91,7 +88,7 @@ def calibration_text(
     console.print()
     console.print(pairs_table({"worst": worst}, table.delta))
     console.print()
-    console.print(facts(_terms([table], spectrum, graph, written)))
+    console.print(facts(_terms([table], network, written)))
 
 
 def graph_text(console: Console, document: GraphDocument, written: Path | None) -> None:
@@ -244,8 +241,7 @@ def exposed_table(accounts: Iterable[Account], delta: float) -> Table:
 
 def _terms(
     tables: Sequence[AccountTable],
-    spectrum: Spectrum,
-    graph: Graph,
+    network: Network,
     written: Path | None,
     held: str = "every pair",
 ) -> list[tuple[str, str]]:
@@ -255,8 +251,8 @@ def _terms(
     asked = asked_words(table.scenario, table.assumption)
     views = " and ".join(each.view for each in tables)
     rows = [
-        *network_words(graph.n, graph.edges, protocol.schedule[0].origin),
-        ("gap γ", estimate(spectrum.gap, spectrum.converged)),
+        *network_words(network.graph.n, network.graph.edges, protocol.schedule[0].origin),
+        ("gap γ", estimate(network.spectrum.gap, network.spectrum.converged)),
         ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(table.noise_multiplier)}"),
         ("same noise", same_noise(table)),
         ("view", f"{asked.view.replace(table.view, views, 1)}; {_counted(tables)}"),

@@ -38,16 +38,15 @@ from sottovoce.cli.options import (
     whole_number,
 )
 from sottovoce.cli.printing import complain, result_page, rounded_up, write_result
-from sottovoce.cli.reporting import check_report, proofs_of, report_answer
+from sottovoce.cli.reporting import Carried, check_report, proofs_of, report_answer
 from sottovoce.errors import InputError
 from sottovoce.spellings import name_and_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sottovoce.cli.options import Network
     from sottovoce.documents import RunDocument
-    from sottovoce.graphs import Spectrum
+    from sottovoce.graphs import Network
     from sottovoce.learning import Baseline, Data, Moment, Run, Task
     from sottovoce.protocols import Protocol
 
@@ -208,7 +207,6 @@ def train(
 
     from sottovoce import learning as room
     from sottovoce.documents import as_json, run_document, runs
-    from sottovoce.graphs import spectrum
 
     if output is not None:
         runs.check_run_path(output, fresh=not resume)
@@ -254,18 +252,18 @@ def train(
         return 130
     if output is not None:
         runs.write_run(done, output)
-    found, cost = spectrum(chosen.weights), room.step_cost(task, asked, done)
+    cost = room.step_cost(task, asked, done)
     compared = [] if report is None else _compared(done, task, asked)
-    document = run_document(done, task, asked, chosen.graph, found, cost, compared)
+    document = run_document(done, task, asked, chosen, cost, compared)
     if json:
         write_result(as_json(document))
     else:
         from sottovoce.cli.run_tables import run_text
 
         with result_page() as console:
-            run_text(console, done, task, chosen, found, cost, output)
+            run_text(console, done, task, chosen, cost, output)
     if report is not None:
-        _report(report, done, document, chosen, found, (data, graph, weights, protocol))
+        _report(report, done, document, chosen, (data, graph, weights, protocol))
     return 0
 
 
@@ -290,9 +288,7 @@ def _compared(done: Run, task: Task, asked: Protocol) -> list[Baseline]:
     return found
 
 
-def _report(
-    path: Path, done: Run, document: RunDocument, chosen: Network, found: Spectrum, inputs: tuple[str, ...]
-) -> None:
+def _report(path: Path, done: Run, document: RunDocument, chosen: Network, inputs: tuple[str, ...]) -> None:
     """The run with its curves, and the page of all pairs with proofs; coins bound all pairs at once, and have none."""
     from sottovoce.documents import page_document
 
@@ -306,8 +302,9 @@ def _report(
         max_epsilon=settings["target_epsilon"]
         if settings["max_epsilon"] is None
         else settings["max_epsilon"],
-        account=None if pairs is None else page_document(pairs, chosen.graph, found),
-        proofs=() if pairs is None else proofs_of([pairs]),
+        carried=Carried()
+        if pairs is None
+        else Carried(account=page_document(pairs, chosen), proofs=proofs_of([pairs])),
     )
 
 

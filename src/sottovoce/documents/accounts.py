@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence, Sized
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.graphs import GossipWeights, Graph, Spectrum
+    from sottovoce.graphs import GossipWeights, Network
     from sottovoce.protocols import Protocol
 
 __all__ = [
@@ -259,8 +259,7 @@ class GraphDocument(Document, frozen=True, kw_only=True, tag="graph"):
 
 def account_document(
     table: AccountTable,
-    graph: Graph,
-    spectrum: Spectrum,
+    network: Network,
     *,
     beside: Sequence[AccountTable] = (),
     pairs_file: str | None = None,
@@ -277,13 +276,13 @@ def account_document(
     return AccountDocument(
         **HEAD,
         **terms(table),
-        graph=graph_facts(table.protocol.schedule[0], graph, spectrum),
+        graph=graph_facts(network, table.protocol.schedule[0]),
         noise_multiplier=float(table.noise_multiplier),
         delta=float(table.delta),
         worst=account_pair(table.worst(), table.delta),
         baselines=baselines(table),
         **held,
-        other_views=tuple(account_document(other, graph, spectrum, pairs_file=pairs_file) for other in beside)
+        other_views=tuple(account_document(other, network, pairs_file=pairs_file) for other in beside)
         or UNSET,
         interrupted=interrupted or UNSET,
         command=command or UNSET,
@@ -297,8 +296,7 @@ def fits_json(table: Sized) -> bool:
 
 def calibration_document(
     table: AccountTable,
-    graph: Graph,
-    spectrum: Spectrum,
+    network: Network,
     *,
     target_epsilon: float,
     target_delta: float,
@@ -308,7 +306,7 @@ def calibration_document(
     return CalibrationDocument(
         **HEAD,
         **terms(table),
-        graph=graph_facts(table.protocol.schedule[0], graph, spectrum),
+        graph=graph_facts(network, table.protocol.schedule[0]),
         target_epsilon=target_epsilon,
         target_delta=target_delta,
         noise_multiplier=float(table.noise_multiplier),
@@ -318,14 +316,15 @@ def calibration_document(
     )
 
 
-def graph_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -> GraphDocument:
+def graph_document(network: Network) -> GraphDocument:
     """The document that describes a graph and its gossip weights."""
+    graph, weights, spectrum = network.graph, network.weights, network.spectrum
     degrees = sorted(graph.degrees.tolist())
     middle = (degrees[(graph.n - 1) // 2] + degrees[graph.n // 2]) / 2
     return GraphDocument(
         **HEAD,
         graph=ShownGraph(
-            **msgspec.structs.asdict(graph_facts(weights, graph, spectrum)),
+            **msgspec.structs.asdict(graph_facts(network, weights)),
             directed=graph.directed,
             degrees=Degrees(min=degrees[0], median=middle, max=degrees[-1]),
             labels=tuple(plain_label(label) for label in graph.labels[:SHOWN_LABELS]),
@@ -381,12 +380,12 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
         raise FileError(f"{source}: cannot be read: {error} (check the path and the file)") from None
 
 
-def graph_facts(weights: GossipWeights, graph: Graph, spectrum: Spectrum) -> GraphFacts:
-    """What is said of a graph with its weights."""
+def graph_facts(network: Network, weights: GossipWeights) -> GraphFacts:
+    """What is said of a graph, with the weights that numbers were computed for."""
     return GraphFacts(
-        nodes=graph.n,
-        edges=graph.edges,
-        gap=spectrum.gap,
+        nodes=network.graph.n,
+        edges=network.graph.edges,
+        gap=network.spectrum.gap,
         hash=weights.hash,
         rule=weights.rule,
         origin=weights.origin,

@@ -11,7 +11,7 @@ from sottovoce.forms import Form
 
 if TYPE_CHECKING:
     from sottovoce.auditing import Audit, ErrorRates
-    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.graphs import Network
 
 __all__ = ["AuditDocument", "audit_document"]
 
@@ -59,12 +59,12 @@ class AuditDocument(Terms, frozen=True, kw_only=True, tag="audit"):
     refuted: bool
 
 
-def audit_document(audit: Audit, graph: Graph, spectrum: Spectrum, *, seed: int | None) -> AuditDocument:
+def audit_document(audit: Audit, network: Network, *, seed: int | None) -> AuditDocument:
     """The document of an audit."""
     protocol, account = audit.protocol, audit.account
     return AuditDocument(
         **HEAD,
-        graph=graph_facts(protocol.schedule[0], graph, spectrum),
+        graph=graph_facts(network, protocol.schedule[0]),
         rounds=protocol.rounds,
         noise_multiplier=audit.noise_multiplier,
         delta=audit.delta,

@@ -15,7 +15,7 @@ from sottovoce.views import rests_on
 if TYPE_CHECKING:
     from sottovoce.accounting import Relation
     from sottovoce.coalitions import CoalitionSearch
-    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.graphs import Network
 
 __all__ = ["CoalitionDocument", "coalition_document"]
 
@@ -57,8 +57,7 @@ class CoalitionDocument(Terms, frozen=True, kw_only=True, tag="coalition"):
 
 def coalition_document(
     search: CoalitionSearch,
-    graph: Graph,
-    spectrum: Spectrum,
+    network: Network,
     *,
     noise_multiplier: float | None,
     delta: float,
@@ -73,7 +72,7 @@ def coalition_document(
         epsilon, anyone = Ends.of(account.epsilon()), finite_or_null(guarantee.epsilon().upper)
     return CoalitionDocument(
         **HEAD,
-        graph=graph_facts(search.protocol.schedule[0], graph, spectrum),
+        graph=graph_facts(network, search.protocol.schedule[0]),
         rounds=search.protocol.rounds,
         noise_multiplier=noise_multiplier,
         delta=float(delta),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.accounting import AccountTable, Curve
-    from sottovoce.graphs import GossipWeights, Graph, Spectrum
+    from sottovoce.graphs import GossipWeights, Network
 
 __all__ = [
     "CurveDocument",
@@ -93,13 +93,14 @@ class PageDocument(PagePart, frozen=True, kw_only=True, tag="page"):
     occasion: Occasion | UnsetType = UNSET
 
 
-def network_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -> NetworkDocument:
-    """A graph as the page draws it."""
+def network_document(network: Network, weights: GossipWeights) -> NetworkDocument:
+    """A graph as the page draws it, with the weights that numbers were computed for."""
+    graph = network.graph
     matrix = graph.adjacency.tocoo()
     receivers, senders = matrix.coords
     kept = receivers != senders if graph.directed else senders < receivers
     return NetworkDocument(
-        **asdict(graph_facts(weights, graph, spectrum)),
+        **asdict(graph_facts(network, weights)),
         directed=graph.directed,
         labels=[plain_label(label) for label in graph.labels],
         links=list(zip(senders[kept].tolist(), receivers[kept].tolist(), strict=True)),
@@ -109,8 +110,7 @@ def network_document(graph: Graph, weights: GossipWeights, spectrum: Spectrum) -
 
 def page_document(
     table: AccountTable,
-    graph: Graph,
-    spectrum: Spectrum,
+    network: Network,
     *,
     curves: Sequence[Curve] = (),
     beside: Sequence[AccountTable] = (),
@@ -125,7 +125,7 @@ def page_document(
     """
     return PageDocument(
         **_part(table, curves, most_pairs),
-        graph=network_document(graph, table.protocol.schedule[0], spectrum),
+        graph=network_document(network, table.protocol.schedule[0]),
         beside=tuple(PagePart(**_part(other, (), most_pairs)) for other in beside),
         occasion=UNSET if occasion is None else occasion,
     )

@@ -20,7 +20,7 @@ from sottovoce.documents.pairs import BoundedEnds, Label, finite_or_null, plain_
 from sottovoce.forms import Form
 
 if TYPE_CHECKING:
-    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.graphs import Network
     from sottovoce.rates import RatePair, RateTable
 
 __all__ = ["RateDocument", "rate_document"]
@@ -59,9 +59,7 @@ class RateDocument(Sight, frozen=True, kw_only=True, tag="rate"):
     pairs_file: str | UnsetType | None = UNSET
 
 
-def rate_document(
-    table: RateTable, graph: Graph, spectrum: Spectrum, *, pairs_file: str | None = None
-) -> RateDocument:
+def rate_document(table: RateTable, network: Network, *, pairs_file: str | None = None) -> RateDocument:
     """The document of a table of rates: every pair, or above `PAIRS_IN_JSON` a summary and `pairs_file`."""
     first = table.found[0]
     facts = protocol_facts(first.protocol) | {"program": first.protocol.each_round}
@@ -72,7 +70,7 @@ def rate_document(
         held = {"pairs": tuple(map(_pair, table))}
     return RateDocument(
         **HEAD,
-        graph=graph_facts(first.protocol.schedule[0], graph, spectrum),
+        graph=graph_facts(network, first.protocol.schedule[0]),
         view=first.view.name,
         own_noise=first.view.own_noise,
         exchanges=part_seen(first.view.exchanges),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.graphs import Network
     from sottovoce.interval import Interval
     from sottovoce.learning import Baseline, Run, StepCost, Task
     from sottovoce.protocols import Protocol
@@ -271,8 +271,7 @@ def run_document(
     run: Run,
     task: Task,
     protocol: Protocol,
-    graph: Graph,
-    spectrum: Spectrum,
+    network: Network,
     cost: StepCost | None = None,
     compared: Sequence[Baseline] = (),
 ) -> RunDocument:
@@ -287,7 +286,7 @@ def run_document(
         ran = replace(run.table.protocol, updates=None)
     return RunDocument(
         **HEAD,
-        graph=graph_facts(protocol.weights, graph, spectrum),
+        graph=graph_facts(network, protocol.weights),
         data=DataFacts(
             name=task.name,
             nodes=task.nodes,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.accounting import AccountTable, SampledAccount
-    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.graphs import Network
 
 __all__ = ["SampledDocument", "sampled_document", "table_of_coins"]
 
@@ -45,8 +45,7 @@ class SampledDocument(Terms, frozen=True, kw_only=True, tag="sampled-account"):
 
 def sampled_document(
     found: SampledAccount,
-    graph: Graph,
-    spectrum: Spectrum,
+    network: Network,
     *,
     beside: Sequence[SampledAccount] = (),
     target_epsilon: float | None = None,
@@ -56,7 +55,7 @@ def sampled_document(
     return SampledDocument(
         **HEAD,
         **terms(table),
-        graph=graph_facts(table.protocol.schedule[0], graph, spectrum),
+        graph=graph_facts(network, table.protocol.schedule[0]),
         noise_multiplier=found.noise_multiplier,
         delta=found.default_delta,
         target_epsilon=UNSET if target_epsilon is None else target_epsilon,
@@ -65,7 +64,7 @@ def sampled_document(
         told=bounds["told"],
         amplified=bounds.get("amplified"),
         full=float(table.epsilon_upper.max()),
-        other_views=tuple(sampled_document(each, graph, spectrum) for each in beside) or UNSET,
+        other_views=tuple(sampled_document(each, network) for each in beside) or UNSET,
     )
 
 

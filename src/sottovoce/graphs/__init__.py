@@ -8,6 +8,7 @@ from sottovoce.graphs.columns import twins
 from sottovoce.graphs.generators import FAMILIES, generate_graph, graph_size
 from sottovoce.graphs.matrices import MATRIX_SUFFIXES, matrix_size
 from sottovoce.graphs.model import GossipWeights, Graph, canonical_matrix, is_symmetric, row_indices
+from sottovoce.graphs.networks import Network
 from sottovoce.graphs.rationals import Quotients, quotients
 from sottovoce.graphs.reading import GRAPH_SUFFIXES, as_graph, parse_graph, read_graph
 from sottovoce.graphs.spectra import Spectrum, spectrum
@@ -37,6 +38,7 @@ __all__ = [
     "WEIGHT_RULES",
     "GossipWeights",
     "Graph",
+    "Network",
     "Orbits",
     "Quotients",
     "Spectrum",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.graphs import Graph, Spectrum
+    from sottovoce.graphs import Network
     from sottovoce.web.requests import ReportRequest
 
 __all__ = ["ReportFile", "command_of", "report_of"]
@@ -53,8 +53,7 @@ class ReportFile(Form, frozen=True, kw_only=True):
 def report_of(
     request: ReportRequest,
     tables: Sequence[AccountTable],
-    graph: Graph,
-    shape: Spectrum,
+    network: Network,
     progress: Callable[[int, int], None],
 ) -> ReportFile:
     """The report of tables, one a view; whatever it says of its origin is taken from the request itself."""
@@ -63,7 +62,7 @@ def report_of(
     curves = table_curves(ordered[0], progress=progress)
     proofs = carried_proofs(ordered, progress=progress)
     said = replace(occasion(command_of(request), (), request.max_epsilon), inputs=_inputs(request))
-    page = page_document(ordered[0], graph, shape, curves=curves, beside=ordered[1:], occasion=said)
+    page = page_document(ordered[0], network, curves=curves, beside=ordered[1:], occasion=said)
     called = Path(_graph_name(request)).name
     html = page_report(page, title=f"Account of {called}", proofs=proofs)
     return ReportFile(name="sottovoce-report.html", html=html)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace as replaced
@@ -23,13 +23,13 @@ from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, json_text
 from sottovoce.graphs import (
     TOPOLOGIES,
+    Network,
     generate_graph,
     graph_size,
     matrix_size,
     parse_graph,
     parse_weights,
     read_topology,
-    spectrum,
     weights_by_rule,
 )
 from sottovoce.questions import Spelled, spelled_scenario, weight_sums
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.graphs import GossipWeights, Graph, Spectrum
+    from sottovoce.graphs import GossipWeights, Graph
     from sottovoce.scenarios import Scenario
     from sottovoce.web.limits import Limits
     from sottovoce.web.requests import Request
@@ -77,13 +77,6 @@ class LimitError(InputError):
     """A request that asks for more than this server gives."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Network:
-    graph: Graph
-    weights: GossipWeights
-    spectrum: Spectrum
-
-
 def perform(kind: str, request: Request, limits: Limits, progress: Report) -> bytes:
     """The result of a request of one of the `KINDS`, as JSON."""
     document = KINDS[kind].answer(request, limits, progress)
@@ -93,19 +86,19 @@ def perform(kind: str, request: Request, limits: Limits, progress: Report) -> by
 def _graph(request: GraphRequest, limits: Limits, progress: Report) -> NetworkDocument:
     del progress
     network = _network(request, limits)
-    return documents.network_document(network.graph, network.weights, network.spectrum)
+    return documents.network_document(network, network.weights)
 
 
 def _page(request: PageRequest, limits: Limits, progress: Report) -> PageDocument:
     network = _network(request, limits)
     table = _table(request, network, limits, _UNIT, _DELTA, progress)
-    return documents.page_document(table, network.graph, network.spectrum)
+    return documents.page_document(table, network)
 
 
 def _account(request: AccountRequest, limits: Limits, progress: Report) -> AccountDocument:
     network = _network(request, limits)
     table = _table(request, network, limits, request.noise_multiplier, request.delta, progress)
-    return documents.account_document(table, network.graph, network.spectrum)
+    return documents.account_document(table, network)
 
 
 def _calibrate(request: CalibrateRequest, limits: Limits, progress: Report) -> CalibrationDocument:
@@ -114,8 +107,7 @@ def _calibrate(request: CalibrateRequest, limits: Limits, progress: Report) -> C
     table = unit.with_noise(unit.calibrated_noise(request.target_epsilon, request.target_delta))
     return documents.calibration_document(
         table,
-        network.graph,
-        network.spectrum,
+        network,
         target_epsilon=request.target_epsilon,
         target_delta=request.target_delta,
     )
@@ -140,7 +132,7 @@ def _sampled(request: SampledRequest, limits: Limits, progress: Report) -> Sampl
         effort=_effort(request),
         progress=progress,
     )
-    return documents.sampled_document(found, network.graph, network.spectrum)
+    return documents.sampled_document(found, network)
 
 
 def _report(request: ReportRequest, limits: Limits, progress: Report) -> ReportFile:
@@ -152,7 +144,7 @@ def _report(request: ReportRequest, limits: Limits, progress: Report) -> ReportF
         )
         for view in views
     ]
-    return report_of(request, tables, network.graph, network.spectrum, progress)
+    return report_of(request, tables, network, progress)
 
 
 class Kind(NamedTuple):
@@ -175,12 +167,12 @@ KINDS = {
 """Each kind of request, by its name."""
 
 
-def _network(request: GraphRequest, limits: Limits) -> _Network:
+def _network(request: GraphRequest, limits: Limits) -> Network:
     """The graph and its weights, if they are small enough."""
     graph = _read(request.graph, limits)
     _check_graph(graph.n, graph.edges, limits)
     weights = _weights(graph, request, limits)
-    return _Network(graph=graph, weights=weights, spectrum=spectrum(weights))
+    return Network(graph=graph, weights=weights)
 
 
 def _weights(graph: Graph, request: GraphRequest, limits: Limits) -> GossipWeights:
@@ -234,7 +226,7 @@ def _called(source: GraphFile) -> str:
 
 
 def _table(
-    request: Run, network: _Network, limits: Limits, noise: float, delta: float, progress: Report
+    request: Run, network: Network, limits: Limits, noise: float, delta: float, progress: Report
 ) -> AccountTable:
     """The pairs that a request asks for."""
     asked = _scenario(request, network, limits)
@@ -245,7 +237,7 @@ def _effort(request: Run) -> Effort:
     return Effort(engine=request.engine, depth=request.effort, tolerance=request.tolerance)
 
 
-def _scenario(request: Run, network: _Network, limits: Limits) -> Scenario:
+def _scenario(request: Run, network: Network, limits: Limits) -> Scenario:
     """What a request asks, if it is small enough; no file is opened, whatever a protocol is called."""
     _check_size(request, network, limits)
     if _LONG.search(request.program or request.protocol):
@@ -258,7 +250,7 @@ def _scenario(request: Run, network: _Network, limits: Limits) -> Scenario:
     return spelled_scenario(network.weights, Spelled(**{word: getattr(request, word) for word in WORDS}))
 
 
-def _check_size(request: Run, network: _Network, limits: Limits) -> None:
+def _check_size(request: Run, network: Network, limits: Limits) -> None:
     """Refuse more rounds or pairs than the server takes, before any work."""
     _within(request.rounds, limits.rounds, "rounds", "take fewer rounds, or the command line")
     n = network.graph.n
