@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,18 +11,14 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import (
     AS_TEXT,
-    GOSSIP,
-    Course,
+    SCENE,
     Delta,
-    Doing,
-    Exchanges,
-    OwnNoise,
-    ParticipationName,
     RelationName,
-    Rounds,
+    Scene,
     Shown,
     Sight,
     Source,
+    Span,
     Spending,
     Tolerance,
     ViewOption,
@@ -40,12 +37,12 @@ EXAMPLE = (
 USAGE = "sottovoce certify GRAPH --rounds INT --view VIEW --target STR --output PATH [OPTIONS]"
 
 
-def certify(
-    graph: Source,
-    /,
-    *,
-    rounds: Rounds,
-    view: ViewOption,
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OnePair:
+    """What one observer, or one coalition, sees of one target."""
+
+    view: ViewOption
     observer: Annotated[
         tuple[str, ...],
         Parameter(
@@ -53,12 +50,22 @@ def certify(
             show_default=False,
             negative_iterable=(),
         ),
-    ] = (),
-    target: Annotated[str, Parameter(help="Name of the node to protect.")],
-    doing: Doing = GOSSIP,
-    own_noise: OwnNoise = "known",
-    exchanges: Exchanges = None,
-    participation: ParticipationName = "full",
+    ] = ()
+    target: Annotated[str, Parameter(help="Name of the node to protect.")]
+    scene: Scene = SCENE
+
+    @property
+    def sight(self) -> Sight:
+        """The same as one of many."""
+        return self.scene.seen(self.view, observer=self.observer, target=(self.target,))
+
+
+def certify(
+    graph: Source,
+    /,
+    *,
+    span: Span,
+    pair: OnePair,
     noise_multiplier: Annotated[
         float | None,
         Parameter(
@@ -86,17 +93,9 @@ def certify(
     spending = Spending(tolerance=tolerance).effort_of()
     documents.check_certificate_path(output)
     check_report(shown.report)
-    chosen = network(graph, doing.weights, doing.protocol)
-    sight = Sight(
-        view=view,
-        observer=observer,
-        target=(target,),
-        doing=doing,
-        own_noise=own_noise,
-        exchanges=exchanges,
-    )
-    _check_alone(sight)
-    asked = scenario_of(chosen, sight, Course(rounds=rounds, participation=participation, relation=relation))
+    chosen = network(graph, pair.scene.doing.weights, pair.scene.doing.protocol)
+    _check_alone(pair)
+    asked = scenario_of(chosen, pair.sight, span.under(relation))
 
     from sottovoce.sensitivities import certify as prove
 
@@ -120,7 +119,7 @@ def certify(
         shown.report,
         document,
         title=f"Certificate on {Path(graph).name}",
-        inputs=(graph, *files_of(doing)),
+        inputs=(graph, *files_of(pair.scene.doing)),
         carried=Carried(certificates=[certificates.to_text(certificate)]),
     )
     if failure is not None:
@@ -128,11 +127,11 @@ def certify(
     return 0
 
 
-def _check_alone(sight: Sight) -> None:
+def _check_alone(pair: OnePair) -> None:
     """Refuse several observers in turn: a certificate is about one view."""
-    alone = sight.view not in {"everyone", "coalition-sums", "coalition-messages"}
-    if alone and len(sight.observer) != 1:
+    alone = pair.view not in {"everyone", "coalition-sums", "coalition-messages"}
+    if alone and len(pair.observer) != 1:
         raise InputError(
-            f"a certificate speaks of one observer; got {' and '.join(sight.observer) or 'none'} "
+            f"a certificate speaks of one observer; got {' and '.join(pair.observer) or 'none'} "
             "(name one with --observer)"
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path  # noqa: TC003 - the parser reads the annotations
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import (
     NO_MAPS,
+    USUAL_VIEWS,
     Config,
     Contribution,
     Course,
@@ -30,7 +32,7 @@ from sottovoce.cli.reporting import check_report, say_written
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
-    from sottovoce.scenarios import Scenario
+    from collections.abc import Iterator
 
 __all__ = ["EXAMPLE", "USAGE", "compare"]
 
@@ -38,25 +40,45 @@ EXAMPLE = "sottovoce compare ring:n=12 complete:n=12 --view secure-sum --rounds 
 USAGE = "sottovoce compare GRAPH [GRAPH ...] --rounds INT (--noise-multiplier FLOAT | --target-epsilon FLOAT) [OPTIONS]"
 
 
-def compare(
-    *graphs: Annotated[str, Parameter(help="Graphs, each a file or a name, as for account.")],
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """What stands side by side on each graph, and what all sides have in common."""
+
     view: Annotated[
         tuple[ViewName, ...],
         Parameter(help="What an observer sees; repeat it for several.", negative_iterable=()),
-    ] = ("neighbourhood", "secure-sum"),
+    ] = USUAL_VIEWS
     protocol: Annotated[
         tuple[str, ...],
         Parameter(
             help="What nodes do each round, as for account; repeat it for several.", negative_iterable=()
         ),
-    ] = ("gossip",),
+    ] = ("gossip",)
     weights: Annotated[
         tuple[str, ...],
         Parameter(help="Gossip weights, as for account; repeat it for several.", negative_iterable=()),
-    ] = ("auto",),
-    maps: Maps = NO_MAPS,
-    contribution: Contribution = "vector",
-    own_noise: OwnNoise = "known",
+    ] = ("auto",)
+    maps: Maps = NO_MAPS
+    contribution: Contribution = "vector"
+    own_noise: OwnNoise = "known"
+
+    def on(self, graphs: tuple[str, ...]) -> Iterator[tuple[str, str, Sight]]:
+        """Every combination: what tells it apart from the others, its graph, and who sees what there."""
+        for graph, rule, does, sees in product(graphs, self.weights, self.protocol, self.view):
+            # What all have in common does not tell them apart.
+            choices = ((graph, graphs), (rule, self.weights), (does, self.protocol), (sees, self.view))
+            told = [part for part, every in choices if len(set(every)) > 1]
+            doing = Doing(weights=rule, protocol=does, maps=self.maps, contribution=self.contribution)
+            yield ", ".join(told) or graph, graph, Sight(view=sees, doing=doing, own_noise=self.own_noise)
+
+
+USUAL_SIDES = Sides()
+
+
+def compare(
+    *graphs: Annotated[str, Parameter(help="Graphs, each a file or a name, as for account.")],
+    sides: Sides = USUAL_SIDES,
     course: Course,
     noise_multiplier: Annotated[
         float | None,
@@ -93,17 +115,10 @@ def compare(
         check_plot_path(plot)
     if not graphs:
         raise InputError("a comparison needs a graph (name one, such as ring:n=20)")
-    asked: dict[str, Scenario] = {}
-    for graph, rule, does, sees in product(graphs, weights, protocol, view):
-        sight = Sight(
-            view=sees,
-            doing=Doing(weights=rule, protocol=does, maps=maps, contribution=contribution),
-            own_noise=own_noise,
-        )
-        # What all have in common does not tell them apart.
-        choices = ((graph, graphs), (rule, weights), (does, protocol), (sees, view))
-        told = [part for part, every in choices if len(set(every)) > 1]
-        asked[", ".join(told) or graph] = scenario_of(network(graph, rule, does), sight, course)
+    asked = {
+        name: scenario_of(network(graph, sight.doing.weights, sight.doing.protocol), sight, course)
+        for name, graph, sight in sides.on(graphs)
+    }
     with progress("comparing") as callback:
         found = compared(
             asked,
@@ -130,7 +145,7 @@ def compare(
         from sottovoce.documents import occasion
         from sottovoce.report import comparison_sections, write_report
 
-        said = occasion(typed_command(), (*graphs, *weights, *protocol), None)
+        said = occasion(typed_command(), (*graphs, *sides.weights, *sides.protocol), None)
         sections = comparison_sections(found, said, target_epsilon=target_epsilon)
         say_written(write_report(report, title="Side by side", sections=sections))
     return 0

@@ -32,6 +32,7 @@ __all__ = [
     "GOSSIP",
     "NO_MAPS",
     "PAIRS_AS_TEXT",
+    "SCENE",
     "SEEN",
     "USUAL",
     "USUAL_VIEWS",
@@ -58,12 +59,14 @@ __all__ = [
     "RelationName",
     "ReportOption",
     "Rounds",
+    "Scene",
     "ShardSize",
     "Shown",
     "ShownPairs",
     "Sight",
     "Skew",
     "Source",
+    "Span",
     "Spending",
     "TestShare",
     "Tolerance",
@@ -331,8 +334,25 @@ GOSSIP = Doing()
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Pairs:
-    """Who observes whom, and what all of them do."""
+class Scene:
+    """What all nodes do, and what of it an observer hears and knows."""
+
+    doing: Doing = GOSSIP
+    own_noise: OwnNoise = "known"
+    exchanges: Exchanges = None
+
+    def seen(self, view: ViewName, *, observer: tuple[str, ...] = (), target: tuple[str, ...] = ()) -> Sight:
+        """The same with who sees what of whom."""
+        given = {field.name: getattr(self, field.name) for field in fields(Scene)}
+        return Sight(view=view, observer=observer, target=target, **given)
+
+
+SCENE = Scene()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Named:
+    """Who observes whom."""
 
     observer: Observers = ()
     target: Annotated[
@@ -343,26 +363,24 @@ class Pairs:
             negative_iterable=(),
         ),
     ] = ()
-    doing: Doing = GOSSIP
-    own_noise: OwnNoise = "known"
-    exchanges: Exchanges = None
 
 
+# Options stand in the order of the classes from right to left: what is seen, by whom and of whom, and the rest.
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Sight(Pairs, _Seen):
+class Sight(Scene, _Named, _Seen):
     """Who sees what of whom."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class AnySight(Pairs, _MaybeSeen):
+class AnySight(Scene, _Named, _MaybeSeen):
     """Who sees what of whom, or whom alone: then what is seen is looked at both ways that are usual."""
 
     def sights(self) -> list[Sight]:
         """One for the view that is named, or one for each of the usual two."""
-        rest = {field.name: getattr(self, field.name) for field in fields(Pairs)}
-        return [Sight(view=view, **rest) for view in ((self.view,) if self.view else USUAL_VIEWS)]
+        views = (self.view,) if self.view else USUAL_VIEWS
+        return [self.seen(view, observer=self.observer, target=self.target) for view in views]
 
 
 @Parameter(name="*")
@@ -386,11 +404,22 @@ USUAL = Spending()
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Course:
-    """How long nodes gossip, what counts as a neighbour, and what may be spent on the answer."""
+class Span:
+    """How long nodes gossip, and in which of the rounds a target contributes."""
 
     rounds: Rounds
     participation: ParticipationName = "full"
+
+    def under(self, relation: vocabulary.Relation = "add-remove") -> Course:
+        """The same with what counts as a neighbour, where nothing is spent on it."""
+        return Course(rounds=self.rounds, participation=self.participation, relation=relation)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Course(Span):
+    """The same with what counts as a neighbour, and what may be spent on the answer."""
+
     relation: RelationName = "add-remove"
     spending: Spending = USUAL
 

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
-    GOSSIP,
+    SCENE,
     USUAL,
     Config,
-    Course,
-    Doing,
-    Exchanges,
-    OwnNoise,
-    ParticipationName,
-    Rounds,
-    Sight,
+    Scene,
     Source,
+    Span,
     Spending,
     Workers,
     network,
@@ -42,7 +37,7 @@ def sweep(
     graph: Source,
     /,
     *,
-    rounds: Rounds,
+    span: Span,
     output: Annotated[
         Path, Parameter(help="The folder for the parts, empty or not there yet; or of the sweep to resume.")
     ],
@@ -53,10 +48,7 @@ def sweep(
             "its own messages."
         ),
     ],
-    doing: Doing = GOSSIP,
-    own_noise: OwnNoise = "known",
-    exchanges: Exchanges = None,
-    participation: ParticipationName = "full",
+    scene: Scene = SCENE,
     spending: Spending = USUAL,
     tile: Annotated[
         int | None,
@@ -90,11 +82,8 @@ def sweep(
     pin_blas()
     from sottovoce import sweeps
 
-    asked = scenario_of(
-        network(graph, doing.weights, doing.protocol),
-        Sight(view=view, doing=doing, own_noise=own_noise, exchanges=exchanges),
-        Course(rounds=rounds, participation=participation),
-    )
+    chosen = network(graph, scene.doing.weights, scene.doing.protocol)
+    asked = scenario_of(chosen, scene.seen(view), span.under())
     try:
         with progress("pairs") as callback:
             done = sweeps.sweep(

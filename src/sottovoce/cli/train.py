@@ -121,6 +121,28 @@ class Learning:
 ANY_LEARNING = Learning()
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """Who hears what of a training, which data are neighbours, and how nodes exchange their models."""
+
+    view: ViewOption = "everyone"
+    observer: Observers = ()
+    own_noise: OwnNoise = "known"
+    relation: RelationName = "add-remove"
+    weights: Weights = "auto"
+    protocol: ProtocolName = "gossip"
+
+    @property
+    def sight(self) -> Sight:
+        """The same as other commands ask it."""
+        doing = Doing(weights=self.weights, protocol=self.protocol)
+        return Sight(view=self.view, observer=self.observer, own_noise=self.own_noise, doing=doing)
+
+
+BY_EVERYONE = Heard()
+
+
 def train(
     data: Annotated[
         str,
@@ -148,12 +170,7 @@ def train(
         ),
     ] = None,
     target_delta: Annotated[float, Parameter(help="The δ at which ε is meant.")] = 1e-5,
-    view: ViewOption = "everyone",
-    observer: Observers = (),
-    own_noise: OwnNoise = "known",
-    relation: RelationName = "add-remove",
-    weights: Weights = "auto",
-    protocol: ProtocolName = "gossip",
+    heard: Heard = BY_EVERYONE,
     learning: Learning = ANY_LEARNING,
     spending: Spending = USUAL,
     averaging: Annotated[
@@ -214,11 +231,8 @@ def train(
         raise InputError("--resume goes on with the run in a file (name it with --output)")
     check_report(report)
     loaded = _loaded(data, learning)
-    chosen = _joined(graph, weights, protocol, loaded)
-    sight = Sight(
-        view=view, observer=observer, own_noise=own_noise, doing=Doing(weights=weights, protocol=protocol)
-    )
-    scenario = scenario_of(chosen, sight, Course(rounds=rounds, relation=relation))
+    chosen = _joined(graph, heard.weights, heard.protocol, loaded)
+    scenario = scenario_of(chosen, heard.sight, Course(rounds=rounds, relation=heard.relation))
     asked = scenario.protocol
     task = _task(data, loaded, learning, chosen)
     try:
@@ -263,7 +277,7 @@ def train(
         with result_page() as console:
             run_text(console, done, task, chosen, cost, output)
     if report is not None:
-        _report(report, done, document, chosen, (data, graph, weights, protocol))
+        _report(report, done, document, chosen, (data, graph, heard.weights, heard.protocol))
     return 0
 
 
