@@ -550,18 +550,6 @@ UNPROVED = {
     "studies/utility.py: np.sqrt((added ** 2).sum(axis=1)).max() * 1.001": "the same",
     "sweeps/summaries.py: 1 - 1e-09": "which pairs are looked at one by one",
 }
-WITHOUT_A_FUNCTION = (
-    "learning/losses.py: 1 + 2.0 ** (-40)",
-    "learning/losses.py: 1 - 2.0 ** (-30)",
-    "learning/shards.py: 1 - 2.0 ** (-29)",
-    "peers/earlier.py: 1 + 2 ** (-50)",
-    "peers/grid.py: 1 + 2 ** (-40)",
-    "peers/network.py: 1 + 2 ** (-40)",
-    "peers/spending.py: 1 + 2 ** (-50)",
-    "verification/horizon.py: 1.02 * size_X",
-    "verification/horizon.py: 1.02 * H_error",
-)
-"""Factors that want a function of a rounding module."""
 UNITS = {
     "UNIT_ROUNDOFF",
     "GAMMA",
@@ -638,7 +626,7 @@ def test_allowances_stand_in_rounding_modules_alone() -> None:
 
     found = set(breaking(allowing))
     # Who has none any longer is taken off the list.
-    assert found == UNPROVED.keys() | set(WITHOUT_A_FUNCTION)
+    assert found == UNPROVED.keys()
 
 
 @pytest.mark.parametrize(

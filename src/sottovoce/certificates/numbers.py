@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact numbers in a file: a JSON number is the rational it is, and text such as "1/3" is the rational it says."""
+"""Numbers of a file, exact: a JSON number is the rational it is, "1/3" the one it says; and values that keep them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sottovoce.errors import InputError
 from sottovoce.forms import MOST_DIGITS
 
-__all__ = ["Floats", "exact", "float_array", "whole_array", "written"]
+__all__ = ["Floats", "exact", "float_array", "freeze", "whole_array", "written"]
 
 Floats = NDArray[np.float64]
 _QUOTIENT = re.compile(r"-?[0-9]+(/[0-9]+)?", re.ASCII)
@@ -78,3 +78,9 @@ def _array(name: str, value: object) -> NDArray[Any]:
         return np.asarray(value)
     except (ValueError, OverflowError):
         raise InputError(f"{name} must be an array of numbers with rows of equal length") from None
+
+
+def freeze(value: object, **parts: object) -> None:
+    """Set fields of a frozen value while it is being built."""
+    for name, part in parts.items():
+        object.__setattr__(value, name, part)

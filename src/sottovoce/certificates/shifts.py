@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.certificates.numbers import Floats, float_array, whole_array
+from sottovoce.certificates.numbers import Floats, float_array, freeze, whole_array
 from sottovoce.errors import InputError, one_of
 
 __all__ = ["METHODS", "LoopAttack", "Method", "MovesProof", "ShiftProof", "ShiftStep"]
@@ -43,8 +43,8 @@ class ShiftStep:
         """Refuse numbers that are none."""
         # A factor without rows has lost its shape in a file.
         given = self.factor if len(self.factor) or isinstance(self.factor, np.ndarray) else np.zeros((0, 0))
-        _freeze(self, factor=float_array("factor", given, 2))
-        _freeze(self, multipliers=float_array("multipliers", self.multipliers, 1))
+        freeze(self, factor=float_array("factor", given, 2))
+        freeze(self, multipliers=float_array("multipliers", self.multipliers, 1))
         if not (isinstance(self.kappa, float) and 0 <= self.kappa < np.inf):
             raise InputError(f"kappa must be a finite number of at least 0; got {self.kappa!r}")
         if (self.multipliers < 0).any():
@@ -73,7 +73,7 @@ class LoopAttack:
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit each other."""
         for name, dimension in (("slopes", 2), ("statistic", 3), ("contributions", 2)):
-            _freeze(self, **{name: float_array(name, getattr(self, name), dimension)})
+            freeze(self, **{name: float_array(name, getattr(self, name), dimension)})
         rounds = len(self.slopes)
         if not rounds or len(self.statistic) != rounds or self.contributions.shape != (rounds, 2):
             raise InputError(
@@ -107,7 +107,7 @@ class ShiftProof:
     def __post_init__(self) -> None:
         """Refuse a proof that contradicts itself."""
         one_of(METHODS, method=self.method)
-        _freeze(self, support=whole_array("support", self.support))
+        freeze(self, support=whole_array("support", self.support))
         if self.support.size and not (self.support[0] >= 0 and (np.diff(self.support) > 0).all()):
             raise InputError("support must be ascending node indices")
         for step in self.steps:
@@ -159,7 +159,7 @@ class MovesProof:
 
     def __post_init__(self) -> None:
         """Refuse numbers that are none."""
-        _freeze(
+        freeze(
             self,
             factors=tuple(float_array("factors", each, 2) for each in self.factors),
             multipliers=tuple(float_array("multipliers", each, 1) for each in self.multipliers),
@@ -170,9 +170,3 @@ class MovesProof:
     def method(self) -> Method:
         """The name of what the upper end rests on."""
         return "shift"
-
-
-def _freeze(value: object, **parts: object) -> None:
-    """Set fields of a frozen value while it is being built."""
-    for name, part in parts.items():
-        object.__setattr__(value, name, part)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import sparse
 
-from sottovoce.certificates.numbers import exact, float_array, whole_array, written
+from sottovoce.certificates.numbers import exact, float_array, freeze, whole_array, written
 from sottovoce.certificates.shifts import MovesProof, ShiftProof
 from sottovoce.errors import InputError, one_of, positive, probability
 from sottovoce.graphs import GossipWeights, check_entries, is_symmetric, quotients, row_indices, uneven_row
@@ -82,8 +82,8 @@ class StoredWeights:
         n = len(self.labels)
         # Out of reach of later changes, as what is read from them is kept.
         labels = self.labels if isinstance(self.labels, range) else tuple(self.labels)
-        _freeze(self, labels=labels, values=tuple(self.values))
-        _freeze(self, indptr=whole_array("indptr", self.indptr), indices=whole_array("indices", self.indices))
+        freeze(self, labels=labels, values=tuple(self.values))
+        freeze(self, indptr=whole_array("indptr", self.indptr), indices=whole_array("indices", self.indices))
         if self.indptr.size != n + 1 or self.indptr[0] != 0 or (np.diff(self.indptr) < 0).any():
             raise InputError(f"indptr must have {n + 1} entries for {n} labels, start at 0 and never fall")
         stored = int(self.indptr[-1])
@@ -98,7 +98,7 @@ class StoredWeights:
         if stored and not ((np.diff(owners) > 0) | (np.diff(self.indices) > 0)).all():
             raise InputError("indices must ascend within each row")
         if self.diagonal is not None:
-            _freeze(self, diagonal=float_array("diagonal", self.diagonal, 1))
+            freeze(self, diagonal=float_array("diagonal", self.diagonal, 1))
             if self.diagonal.size != n:
                 raise InputError(f"diagonal must have {n} entries, one a label; it has {self.diagonal.size}")
             if not all(type(value) is float for value in self.values):
@@ -238,11 +238,11 @@ class DenseProof:
     def __post_init__(self) -> None:
         """Bring the arrays into form."""
         if self.y is not None:
-            _freeze(self, y=float_array("y", self.y, 1))
+            freeze(self, y=float_array("y", self.y, 1))
         if self.witness is not None:
             given = np.asarray(self.witness) if isinstance(self.witness, np.ndarray) else self.witness
             flat = isinstance(given, np.ndarray) and given.ndim == 1
-            _freeze(self, witness=float_array("witness", given[:, None] if flat else given, 2))
+            freeze(self, witness=float_array("witness", given[:, None] if flat else given, 2))
 
     @property
     def method(self) -> str:
@@ -260,7 +260,7 @@ class HorizonProof:
 
     def __post_init__(self) -> None:
         """Bring the numbers into form."""
-        _freeze(self, start=float_array("start", self.start, 1), rate=_number("rate", self.rate))
+        freeze(self, start=float_array("start", self.start, 1), rate=_number("rate", self.rate))
         if (self.start < 0).any():
             raise InputError("start must hold no negative number")
         positive(rate=self.rate)
@@ -285,7 +285,7 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         """Refuse numbers on which no guarantee stands."""
-        _freeze(self, noise_multiplier=_number("noise_multiplier", self.noise_multiplier))
+        freeze(self, noise_multiplier=_number("noise_multiplier", self.noise_multiplier))
         positive(noise_multiplier=self.noise_multiplier)
         probability(delta=self.delta)
         one_of(RELATIONS, relation=self.relation)
@@ -333,14 +333,14 @@ class Certificate:
         if not self.programs or not all(isinstance(program, Program) for program in self.programs):
             raise InputError(f"program must be a Program, or a tuple of them; got {str(self.program)[:60]}")
         # Out of reach of later changes, as what follows from the protocol is kept.
-        _freeze(self, further=tuple(self.further))
+        freeze(self, further=tuple(self.further))
         encoder = tuple(plain_number(number, "each number of the encoder") for number in self.encoder)
         if not encoder or not Fraction(encoder[0]):
             raise InputError("encoder must begin with a number other than 0")
-        _freeze(self, encoder=encoder)
+        freeze(self, encoder=encoder)
         check_label(self.target)
         for name in ("squared_lower", "squared_upper"):
-            _freeze(self, **{name: _number(name, getattr(self, name))})
+            freeze(self, **{name: _number(name, getattr(self, name))})
         if not 0 <= self.squared_lower <= self.squared_upper:
             raise InputError(
                 f"the claim needs 0 ≤ lower ≤ upper; got {self.squared_lower!r} and {self.squared_upper!r}"
@@ -498,9 +498,3 @@ def _number(name: str, value: object) -> float:
     if not np.isfinite(result):
         raise InputError(f"{name} must be a finite number; got {value!r}")
     return result
-
-
-def _freeze(value: object, **parts: object) -> None:
-    """Set fields of a frozen value while it is being built."""
-    for name, part in parts.items():
-        object.__setattr__(value, name, part)
