@@ -11,7 +11,7 @@ import pytest
 from msgspec import Meta
 
 from sottovoce.errors import InputError
-from sottovoce.forms import Form, plain, read_form, strict_json
+from sottovoce.forms import Form, canonical, json_text, plain, read_form, strict_json
 
 
 class Dense(Form, frozen=True, kw_only=True, tag_field="kind", tag="dense"):
@@ -27,6 +27,7 @@ class Claim(Form, frozen=True, kw_only=True):
     ends: tuple[float, float]
     proofs: Annotated[list[Dense | Cap], Meta(min_length=1, max_length=2)]
     terms: dict[str, Literal["known", "hidden"]]
+    seal: bytes = b""
 
 
 GOOD: dict[str, Any] = {
@@ -40,7 +41,8 @@ GOOD: dict[str, Any] = {
 def test_a_form_reads_back_what_it_writes() -> None:
     claim = read_form(GOOD, Claim, "a claim")
     assert claim == Claim(rounds=3, ends=(0.0, 1.5), proofs=[Dense(y=None), Cap()], terms={"a": "known"})
-    assert json.loads(json.dumps(plain(claim))) == GOOD
+    assert json.loads(json.dumps(plain(claim))) == GOOD | {"seal": ""}
+    assert strict_json(json_text(claim), "a claim") == GOOD | {"seal": ""}
     assert plain({"y": np.array([[1.0, 2.0]]), "labels": range(2, 5)}) == {
         "y": [[1.0, 2.0]],
         "labels": {"first": 2, "count": 3},
@@ -64,6 +66,8 @@ def test_a_form_reads_back_what_it_writes() -> None:
         ({"proofs": [{"kind": "cap", "y": 1}]}, r"proofs\[0\] has an unknown field y \(another program"),
         ({"terms": {"a": "seen"}}, "must be one of hidden, known; got something else in it"),
         ({"terms": []}, "terms must be a JSON object; got a list of 0"),
+        ({"seal": 1}, "^seal must be bytes in base64; got 1$"),
+        ({"seal": "A"}, "^seal must be bytes in base64; got 'A'$"),
         ({"more": 1}, "^a claim has an unknown field more"),
     ],
 )
@@ -85,3 +89,18 @@ def test_what_is_amiss_is_said_with_its_place(changes: dict[str, Any], sentence:
 def test_json_that_others_read_in_two_ways_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         strict_json(text, "a claim")
+
+
+def test_json_is_written_in_one_way() -> None:
+    value = {"é": range(2, 4), "a": [Cap(), np.float64(0.1)]}
+    assert json_text(value) == '{"\\u00e9": {"first": 2, "count": 2}, "a": [{"kind": "cap"}, 0.1]}'
+    assert json_text(value, tight=True, letters=True, ordered=True) == canonical(value, tight=True).decode()
+    assert canonical(value) == json.dumps(plain(value), sort_keys=True).encode()
+    for beyond in (float("nan"), [float("inf")]):
+        with pytest.raises(ValueError, match="Out of range float values"):
+            json_text(beyond)
+    deep: list[Any] = []
+    for _ in range(10_000):
+        deep = [deep]
+    with pytest.raises(InputError, match="JSON must not be nested so deeply"):
+        canonical(deep)

@@ -44,6 +44,7 @@ _WORDS = {
     "float": "a number",
     "bool": "true or false",
     "null": "null",
+    "bytes": "bytes in base64",
 }
 
 
@@ -91,15 +92,20 @@ def json_text(
     >>> json_text({"labels": range(3, 5)}, tight=True)
     '{"labels":{"first":3,"count":2}}'
     """
-    return json.dumps(
-        value,
-        default=plain,
-        allow_nan=False,
-        indent=indent,
-        separators=(",", ":") if tight else None,
-        ensure_ascii=not letters,
-        sort_keys=ordered,
-    )
+    try:
+        return json.dumps(
+            value,
+            default=plain,
+            allow_nan=False,
+            indent=indent,
+            separators=(",", ":") if tight else None,
+            ensure_ascii=not letters,
+            sort_keys=ordered,
+        )
+    except RecursionError:
+        raise InputError(
+            "JSON must not be nested so deeply that it cannot be written; this is (take the original file)"
+        ) from None
 
 
 def canonical(value: object, *, tight: bool = False) -> bytes:
@@ -161,6 +167,8 @@ def _sentence(said: str, value: object, kind: type, what: str) -> str:
     if found := re.fullmatch(r"Object contains unknown field `(.*)`", said, re.DOTALL):
         return f"{named} has an unknown field {found[1][:_SHOWN]} (another program may have written it)"
     got = _shown(value, steps)
+    if "base64" in said:
+        return f"{named} must be bytes in base64; got {got}"
     if said.startswith("Invalid "):
         allowed = ", ".join(_allowed(inspect.type_info(kind), steps))
         return f"{named} must be one of {allowed}; got {got}"

@@ -284,7 +284,7 @@ def authors_of(paths: Iterable[Path]) -> dict[str, Path]:
         except OSError as error:
             raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
         except InputError as error:
-            raise FileError(f"{path}: begins as no transcript does: {error} (check the path)") from None
+            raise FileError(f"{path}: begins as no transcript does: {error}") from None
         if not isinstance(first, Begun) or first.me in found:
             raise FileError(
                 f"{path}: begins as no transcript does, or as one that was given (check the path)"

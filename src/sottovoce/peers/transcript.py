@@ -76,7 +76,7 @@ class Transcript:
             try:
                 self.number = line_of(last[0]).number
             except InputError as error:
-                raise FileError(f"{path}: the last line: {error} (take the original file)") from None
+                raise FileError(f"{path}: the last line: {error}") from None
 
     def add(self, notes: Iterable[Note]) -> None:
         """Add what the node noted and is not there yet."""
@@ -101,7 +101,9 @@ def line_of(line: bytes) -> AnyNote:
     except UnicodeEncodeError:
         same = False
     if not same:
-        raise InputError(f"{what} must be spelled as nodes write it; this one is not")
+        raise InputError(
+            f"{what} must be spelled as nodes write it; this one is not (take the original file)"
+        )
     return said
 
 
@@ -121,7 +123,7 @@ def read_transcript(path: Path, key: Ed25519PublicKey) -> list[AnyNote]:
         try:
             said = line_of(line)
         except InputError as error:
-            raise InputError(f"{path}: line {number}: {error} (take the original file)") from None
+            raise InputError(f"{path}: line {number}: {error}") from None
         bare = msgspec.structs.replace(said, signature=msgspec.UNSET)
         try:
             key.verify(said.signature or b"", _CONTEXT + _written(bare))
@@ -170,7 +172,7 @@ class Ledger:
             try:
                 return read_form(strict_json(last[0].decode(errors="replace"), what), LedgerLine, what).sent
             except InputError as error:
-                raise FileError(f"{file.path}: the last line: {error} (take the original file)") from None
+                raise FileError(f"{file.path}: the last line: {error}") from None
         second = last[0].split(b",")[1]
         return int(second) if second.isdigit() else 0
 
