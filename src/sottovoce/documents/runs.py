@@ -48,7 +48,6 @@ _AS_THEY_ARE = (
     "accuracy",
     "node_accuracies",
 )
-_RISKS = ("loss", "excess_risk", "average_excess_risk")
 _NOT_PRIVATE = (
     "accuracy",
     "node_accuracy",
@@ -227,7 +226,9 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> Path:
     header = RunHeader(
         **HEAD,
         **{name: getattr(run, name) for name in _AS_THEY_ARE},
-        **{name: _spelled(getattr(run, name)) for name in _RISKS},
+        loss=_spelled(run.loss),
+        excess_risk=_spelled(run.excess_risk),
+        average_excess_risk=_spelled(run.average_excess_risk),
         **{name: _account_form(getattr(run, name)) for name in _ACCOUNTS},
         settings=dict(run.settings),
         randomness=run.randomness,
@@ -457,7 +458,9 @@ def _run(header: RunHeader, arrays: Mapping[str, np.ndarray]) -> Run:
     check_parts(state, header.rounds, before, keys)
     return Run(
         **{name: getattr(header, name) for name in _AS_THEY_ARE},
-        **{name: _measured(getattr(header, name)) for name in _RISKS},
+        loss=_measured(header.loss),
+        excess_risk=_measured(header.excess_risk),
+        average_excess_risk=_measured(header.average_excess_risk),
         settings=header.settings,
         state=state,
         history=History(**{name: arrays[f"history_{name}"] for name in History._fields}),
