@@ -27,8 +27,6 @@ from sottovoce.filtering import block_rounding, blocks, engines, plain_steps
 from sottovoce.filtering.block_forms import _respond, _turned
 from sottovoce.filtering.block_rounding import Measured
 from sottovoce.filtering.blocks import blocks_of
-from sottovoce.filtering.rounding import spread
-from sottovoce.rounding import GAMMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +94,7 @@ def test_each_allowance_is_not_a_thousand_times_the_error_that_it_is_for(
                 if each.unsure is not None:
                     compare_defects(*steps[id(each)], lengths_after(block, k), found)
             compare_turns(counted, block, found)
-            compare_products(response, block, targets_of(protocol, view), found)
+            compare_products(response, counted, block, targets_of(protocol, view), found)
     expected = {"rows, states", "rows, disturbed", "inputs", "Q R", "drift", "crossed", "white", "norm"}
     assert expected <= set(found)
     for name, measured in found.items():
@@ -162,24 +160,23 @@ def compare_turns(counted: Measured, block: Block, found: Measures) -> None:
         found[name].append((float(allowed), float(true)))
 
 
-def compare_products(response: BlockResponse, block: Block, targets: np.ndarray, found: Measures) -> None:
+def compare_products(
+    response: BlockResponse, counted: Measured, block: Block, targets: np.ndarray, found: Measures
+) -> None:
     """What inner products of responses and their coordinates are off by."""
     length, height = response._largest
     answers = _respond(block, response._entering(targets), np.empty(length * len(targets) * height))
     told = np.empty((len(answers), len(targets), len(block.root)))
     _turned(block, answers, told)
-    sizes, wide = np.linalg.norm(answers, axis=2), spread(np.abs(block.base))
+    sizes = np.linalg.norm(answers, axis=2)
+    # Bases that are not quite orthonormal are another matter.
+    within = counted.accuracy((0.0, 0.0)).within - counted._skew.most
     for j in range(len(targets)):
         own = answers[:, j]
         off = floats(balls(own @ own.T) - balls(own) * balls(own.T))
-        found["inner products"].append(
-            (
-                GAMMA * (own.shape[1] + 2) * float(np.outer(sizes[:, j], sizes[:, j]).sum()),
-                float(np.abs(off).sum()),
-            )
-        )
+        found["inner products"].append((within * float(sizes[:, j].sum()) ** 2, float(np.abs(off).sum())))
         off = floats(balls(told[:, j]) - balls(own) * balls(block.base))
-        allowed = GAMMA * (own.shape[1] + 2) * wide * float(sizes[:, j].sum())
+        allowed = counted._formed * float(sizes[:, j].sum())
         found["coordinates"].append((allowed, float(np.linalg.norm(off, axis=1).sum())))
 
 
