@@ -35,27 +35,43 @@ class Attacked:
 
     @property
     def certified_epsilon_upper(self) -> float:
-        """What ε is at most, at δ, under the assumption of `account`."""
+        """What ε is at most, at δ, under the assumption of `account`.
+
+        Guarantee: an upper bound for the pair, whatever was claimed or found.
+        """
         return self.account.epsilon(self.delta).upper
 
     @property
     def empirical_epsilon_lower(self) -> float:
-        """What ε is at least, at δ, by the attack alone."""
+        """What ε is at least, at δ, by the attack alone.
+
+        Guarantee: a lower bound with probability at least `confidence`, for any mechanism.
+        """
         return self.found.epsilon_lower
 
     @property
     def empirical_mu_lower(self) -> float:
-        """What μ is at least if the view is a Gaussian mechanism, by the attack alone."""
+        """What μ is at least if the view is a Gaussian mechanism, by the attack alone.
+
+        Guarantee: with probability at least `confidence`, together with `empirical_epsilon_lower`, no μ below it has a
+        trade-off curve that the view lies above.
+        """
         return self.found.mu_lower
 
     @property
     def confidence(self) -> float:
-        """With which probability both empirical bounds hold."""
+        """With which probability both empirical bounds hold.
+
+        Guarantee: at least that, as runs are independent and weights and thresholds come from other runs.
+        """
         return self.found.confidence
 
     @property
     def refuted(self) -> bool:
-        """Whether the attack did better than the claim allows."""
+        """Whether the attack did better than the claim allows.
+
+        Guarantee: a claim that holds is refuted with probability at most 1 − `confidence`.
+        """
         return self.found.refutes(self.claimed_epsilon, self.claimed_mu)
 
 
@@ -91,12 +107,18 @@ class Audit(Attacked, Answer):
 
     @property
     def witness_epsilon(self) -> float:
-        """What the simulated pair of streams must leak according to this package: the lower end of ε, at δ."""
+        """What the simulated pair of streams must leak according to this package: the lower end of ε, at δ.
+
+        Guarantee: a lower bound of ε for the pair, as the account has it; no attack need reach it.
+        """
         return self.account.epsilon(self.delta).lower
 
     @property
     def gaussian_epsilon_lower(self) -> float:
-        """What ε is at least, at δ, if the view is a Gaussian mechanism: the ε of `empirical_mu_lower`."""
+        """What ε is at least, at δ, if the view is a Gaussian mechanism: the ε of `empirical_mu_lower`.
+
+        Guarantee: a lower bound with probability at least `confidence`, for Gaussian mechanisms alone.
+        """
         mu = Interval.exactly(self.found.mu_lower)
         return Account(mu=mu, relation=self.account.relation, method="audit").epsilon(self.delta).lower
 
@@ -132,17 +154,26 @@ class TrainingAudit(Attacked):
 
     @property
     def unconditional_epsilon_upper(self) -> float:
-        """What ε is at most, at δ, whatever gradients depend on."""
+        """What ε is at most, at δ, whatever gradients depend on.
+
+        Guarantee: an upper bound for every observer, without any assumption.
+        """
         return self.unconditional.epsilon(self.delta).upper
 
     @property
     def unconditional_refuted(self) -> bool:
-        """Whether the attack did better than any run of this noise allows: then the run is not what it says."""
+        """Whether the attack did better than any run of this noise allows: then the run is not what it says.
+
+        Guarantee: a run that is what it says is refuted with probability at most 1 − `confidence`.
+        """
         return self.found.refutes(*claimed_ends(self.unconditional, self.delta))
 
 
 def claimed_ends(claim: Account | float, delta: float) -> tuple[float, float]:
-    """The ε and the μ that a claim goes up to; an ε alone says nothing of μ."""
+    """The ε and the μ that a claim goes up to; an ε alone says nothing of μ.
+
+    Guarantee: upper ends, so that what is above them refutes the whole claim.
+    """
     if isinstance(claim, Account):
         return claim.epsilon(delta).upper, claim.mu.upper
     if isinstance(claim, bool) or not isinstance(claim, int | float | np.number) or not claim >= 0:

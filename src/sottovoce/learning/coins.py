@@ -52,7 +52,10 @@ class Certified:
 
     @property
     def account(self) -> Account:
-        """The worst pair. One that is bounded by what everyone sees says that for all pairs, without any assumption."""
+        """The worst pair. One that is bounded by what everyone sees says that for all pairs, without any assumption.
+
+        Guarantee: its upper end holds for every pair of the view, under the assumption that it names.
+        """
         worst = self.table.worst()
         if self.sampled is None or self.everyone is None:
             return replace(worst, assumption="none") if worst.method == "cap" else worst
@@ -62,11 +65,17 @@ class Certified:
 
     @property
     def epsilon(self) -> float:
-        """What ε is at most."""
+        """What ε is at most.
+
+        Guarantee: an upper bound for every pair of the view, at the δ of the account and under its assumption.
+        """
         return self.account.epsilon().upper
 
     def with_noise(self, noise_multiplier: float) -> Certified:
-        """The same at another noise."""
+        """The same at another noise.
+
+        Guarantee: as for the tables: Δ² does not depend on the noise, and what is proved of coins is proved anew.
+        """
         return Certified(
             table=self.table.with_noise(noise_multiplier),
             sampled=None if self.sampled is None else self.sampled.with_noise(noise_multiplier),

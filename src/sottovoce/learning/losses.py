@@ -83,13 +83,22 @@ class Loss(Protocol):
         """L: ψ_r moves by at most L times what the model moves by, whatever the record; None if nothing is known.
 
         It is public: a number that holds for all records there could be, never one measured on those there are.
+
+        Guarantee: whoever writes a loss owes an upper bound for all records and models; accounts rest on it.
         """
 
     def shape(self, clip: float, *, whole: bool) -> Losses:
-        """What is known of clipped gradients, as `update_slopes` calls it; `whole` if a node's sum is clipped."""
+        """What is known of clipped gradients, as `update_slopes` calls it; `whole` if a node's sum is clipped.
+
+        Guarantee: whoever writes a loss owes that gradients, cut at this clip, react to models as it says.
+        """
 
     def clipped_sums(self, models: Array, shards: Shards, weights: Array, clip: float | None) -> Sums:
-        """Σ_r weight_r·clip(ψ_r(θ_i)) for each node i, unclipped if None; a ψ_r that is not finite counts as zero."""
+        """Σ_r weight_r·clip(ψ_r(θ_i)) for each node i, unclipped if None; a ψ_r that is not finite counts as zero.
+
+        Guarantee: whoever writes a loss owes that no record moves the sum of its node by more than `clip`, rounding
+        included, and those of others not at all.
+        """
 
     def values(self, model: Array, features: Array, labels: Labels) -> Array:
         """The loss of one model on each of some records, without h∘θ."""
@@ -270,7 +279,10 @@ class QuadraticLoss:
 
     @property
     def smoothness(self) -> float | None:
-        """0: what a record adds does not depend on the model at all; the public h∘θ stands beside it."""
+        """0: what a record adds does not depend on the model at all; the public h∘θ stands beside it.
+
+        Guarantee: exact.
+        """
         return 0.0
 
     def shape(self, clip: float, *, whole: bool) -> Losses:  # noqa: ARG002 - whatever is clipped is constant

@@ -21,6 +21,7 @@ from sottovoce.learning.recipes import planned
 from sottovoce.learning.results import shown_epsilons
 from sottovoce.learning.schedules import Schedule, as_schedule
 from sottovoce.participation import Participation
+from sottovoce.rounding import slightly_above
 from sottovoce.sensitivities import check_rounds
 
 if TYPE_CHECKING:
@@ -67,7 +68,10 @@ class Plan:
     seeded: bool = False
 
     def about(self, target: Hashable) -> Account:
-        """What is certified of one target and its worst observer; coins bound all pairs alike."""
+        """What is certified of one target and its worst observer; coins bound all pairs alike.
+
+        Guarantee: the upper end holds for every observer of the view, under the assumption that the account names.
+        """
         found = self.table.about(target)
         if self.account.coins is None:
             return found
@@ -78,6 +82,9 @@ class Plan:
 
         Before the last round the first is what follows from the account of all rounds, so that whatever proves that
         account proves the line: what is seen of fewer rounds is a part of what is seen of all.
+
+        Guarantee: upper bounds for a number of rounds that does not depend on what a run shows, the first under the
+        assumption of `account`, the second without any.
         """
         if rounds == 0:
             return 0.0, 0.0
@@ -99,7 +106,7 @@ class Plan:
             return math.inf
         taken, whole = self.exposure.scenario.participation, self.protocol.rounds
         share = taken.largest_count(rounds) / taken.largest_count(whole)
-        squared = math.nextafter(float(self.table.squared_upper.max()) * share, math.inf)
+        squared = slightly_above(float(self.table.squared_upper.max()) * share)
         found = Account.of(
             Interval(0.0, squared),
             method="shift",
@@ -133,7 +140,11 @@ class Plan:
 
     @property
     def gradient_sensitivity(self) -> float:
-        """By how much a node's gradient can move, or what its local steps make of it together, over the step."""
+        """By how much a node's gradient can move, or what its local steps make of it together, over the step.
+
+        Guarantee: an upper bound for one record, or for all data of a node, whatever they are: that of
+        `sottovoce.learning.gradient_sensitivity`, times the growth of what the first step changed in the others.
+        """
         recipe = self.recipe
         once = gradient_sensitivity(
             self.task, recipe.clip, recipe.unit, recipe.batch_fraction / recipe.batches

@@ -145,12 +145,18 @@ class Run:
         """ε of the view over all rounds, under the assumption of `account`: what every output shows.
 
         Noise that was chosen for a target proves at most that target, which is then the upper end.
+
+        Guarantee: the upper end holds for all rounds that were planned, under that assumption; the lower one is that of
+        the account.
         """
         return shown_epsilons(self.account, self.unconditional, self.settings["target_epsilon"])[0]
 
     @property
     def unconditional_epsilon(self) -> Interval:
-        """ε over all rounds whoever sees whatever, without any assumption: what every output shows beside `epsilon`."""
+        """ε over all rounds whoever sees whatever, without any assumption: what every output shows beside `epsilon`.
+
+        Guarantee: the upper end holds for all rounds that were planned, whatever gradients depend on.
+        """
         return shown_epsilons(self.account, self.unconditional, self.settings["target_epsilon"])[1]
 
     def __repr__(self) -> str:

@@ -97,10 +97,13 @@ class Task:
     def public_smoothness(self) -> float | None:
         """A bound of the smoothness of each f_i that needs no look at the data: L of the loss and the largest h.
 
-        It holds because no node sums more records than it divides by. None where nothing is known of the loss.
+        None where nothing is known of the loss.
+
+        Guarantee: an upper bound, rounded up, where all records take part: no node sums more of them than it divides
+        by. A batch may hold more than it is divided by, and `sottovoce.learning.reactions.reaction_of` counts that.
         """
         smoothness = self.loss.smoothness
-        return None if smoothness is None else smoothness + float(self.linear.max())
+        return None if smoothness is None else math.nextafter(smoothness + float(self.linear.max()), math.inf)
 
     @cached_property
     def smoothness(self) -> float | None:

@@ -330,7 +330,8 @@ class Network:
     def lipschitz(self) -> float | None:
         """By how much messages stretch differences of what was received, at most; None if nothing is known.
 
-        Guarantee: an upper bound for every hidden node, whatever its records, if the slopes of the loss hold.
+        Guarantee: an upper bound for every hidden node, whatever its records, if the slopes of the loss hold. Those are
+        of messages over their steps; steps never grow, so that messages themselves stretch no more.
         """
         # Damping alone shrinks; of losses of which nothing is known, nothing is used.
         exposure = self.exposure

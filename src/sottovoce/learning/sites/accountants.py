@@ -28,25 +28,37 @@ class Accountant:
     rounds: int
 
     def epsilon(self, delta: float | None = None) -> float:
-        """ε of the worst pair in the view that was chosen, at δ; under the assumption that `account` names."""
+        """ε of the worst pair in the view that was chosen, at δ; under the assumption that `account` names.
+
+        Guarantee: an upper bound for every pair, the smaller of two that hold.
+        """
         if self.rounds == 0:
             return 0.0
         return min(self.account.epsilon(delta).upper, self.unconditional.epsilon(delta).upper)
 
     def unconditional_epsilon(self, delta: float | None = None) -> float:
-        """ε of local DP at δ, which holds whoever sees whatever."""
+        """ε of local DP at δ, which holds whoever sees whatever.
+
+        Guarantee: an upper bound without any assumption about the loss or the observers.
+        """
         return 0.0 if self.rounds == 0 else self.unconditional.epsilon(delta).upper
 
     @cached_property
     def account(self) -> Account:
-        """The account of the worst pair over the rounds so far."""
+        """The account of the worst pair over the rounds so far.
+
+        Guarantee: as for `sottovoce.learning.Exposure.certified`; after the last round it is the plan's own.
+        """
         if self.rounds == self.plan.protocol.rounds:
             return self.plan.account
         return self.plan.exposure.certified(**self._asked).account
 
     @cached_property
     def unconditional(self) -> Account:
-        """Local DP over the rounds so far."""
+        """Local DP over the rounds so far.
+
+        Guarantee: as for `sottovoce.learning.Exposure.everyone`.
+        """
         return self.plan.exposure.everyone(**self._asked)
 
     @property
