@@ -28,7 +28,7 @@ import numpy as np
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from benchmarks.sums import timed
-from sottovoce.peers import Deadlines, Identity, Network, Policy, Settings, TaskFacts, create_identity
+from sottovoce.peers import Deadlines, Identity, Network, Settings, Site, TaskFacts, create_identity
 from sottovoce.peers.local import free_ports
 from sottovoce.peers.running import run_peer
 from sottovoce.peers.transport import Transport
@@ -131,7 +131,8 @@ def peers(run: Network, keys: Sequence[Identity], size: int) -> None:
 
         def one(k: int) -> None:
             with Transport(run, keys[k]) as links:
-                end = run_peer(run, keys[k], Idle(size), links, Path(folder) / str(k), policy=Policy())
+                site = Site(identity=keys[k], contributor=Idle(size), folder=Path(folder) / str(k))
+                end = run_peer(run, site, links)
                 assert (end.reason, end.deviated) == ("finished", False), end
 
         together(run.n, one)

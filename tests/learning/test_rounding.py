@@ -186,7 +186,7 @@ def test_a_clip_is_reached_by_what_is_longer_alone() -> None:
 
 
 def test_rows_of_other_types_are_clipped_as_float64() -> None:
-    rows = np.full((1, 4001), 1.1, dtype=np.float32)
+    rows: Any = np.full((1, 4001), 1.1, dtype=np.float32)
     found = clipped_rows(rows, 1.0)
     assert found.values.dtype == np.float64
     assert squared(found.values) <= 1

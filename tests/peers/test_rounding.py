@@ -46,7 +46,7 @@ def test_squares_are_covered_whether_they_underflow_or_not() -> None:
     shares = []
     for size in (1, 2, 5, 300):
         numbers = rng.uniform(0, 3, size).tolist()
-        truth = sum(Fraction(x) ** 2 for x in numbers)
+        truth = sum((Fraction(x) ** 2 for x in numbers), Fraction(0))
         assert truth <= Fraction(squares_above(numbers)) <= truth * (1 + 10 * UNIT)
         shares.append(lost(math.fsum(x * x for x in numbers), truth) / 8)
     assert max(shares) > Fraction(1, 1000)

@@ -15,7 +15,7 @@ from tests.peers.networks import complete, identities, network
 
 from sottovoce.errors import FileError, InputError
 from sottovoce.learning import Data
-from sottovoce.peers import Local, Network, Outcome, Policy, create_identity
+from sottovoce.peers import Local, Network, Outcome, Site, create_identity
 from sottovoce.peers.letters import PostOffice
 from sottovoce.peers.local import free_ports
 from sottovoce.peers.notes import Closed, Receipt
@@ -160,7 +160,8 @@ def test_three_nodes_end_with_the_same_model(port: int, sums: str, tmp_path: Pat
     def one(k: int) -> None:
         with Transport(run, keys[k]) as links:
             own = Local(run, run.local_task(records(k)))
-            found[keys[k].name] = run_peer(run, keys[k], own, links, tmp_path / keys[k].name, policy=Policy())
+            site = Site(identity=keys[k], contributor=own, folder=tmp_path / keys[k].name)
+            found[keys[k].name] = run_peer(run, site, links)
 
     threads = [threading.Thread(target=one, args=(k,)) for k in range(3)]
     for each in threads:
@@ -191,11 +192,12 @@ def test_a_folder_is_for_one_process_and_a_lost_state_is_said(tmp_path: Path) ->
         def next(self, timeout: float) -> None:
             assert timeout > 0
             with pytest.raises(FileError, match="another process runs this node"):
-                run_peer(run, keys[0], own, self, tmp_path, policy=Policy())
+                run_peer(run, site, self)
             raise KeyboardInterrupt
 
     own = Local(run, run.local_task(records(0)))
-    assert run_peer(run, keys[0], own, Silence(), tmp_path, policy=Policy()).reason == "interrupted"
+    site = Site(identity=keys[0], contributor=own, folder=tmp_path)
+    assert run_peer(run, site, Silence()).reason == "interrupted"
     (tmp_path / "state").write_bytes(b"no state")
     with pytest.raises(FileError, match=r"state: cannot be read.*agree on a new run"):
-        run_peer(run, keys[0], own, Silence(), tmp_path, policy=Policy())
+        run_peer(run, site, Silence())

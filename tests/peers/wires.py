@@ -9,7 +9,7 @@ import numpy as np
 from tests.peers.networks import identities
 
 from sottovoce.learning import Data
-from sottovoce.peers import Contributor, Local, Network, Outcome, Policy, run_peer
+from sottovoce.peers import Contributor, Local, Network, Outcome, Policy, Site, run_peer
 from sottovoce.peers.transport import Happening
 
 
@@ -37,15 +37,14 @@ class Wires:
         links = _End(self, i)
         self._changed(i, "found")
         try:
-            self.found[i] = run_peer(
-                self.run,
-                identities(self.run.n)[i],
-                own,
-                links,
-                self.folder / f"site-{i}",
+            site = Site(
+                identity=identities(self.run.n)[i],
+                contributor=own,
+                folder=self.folder / f"site-{i}",
                 policy=policy or Policy(),
                 spent=None if self.spent is None else self.spent / f"site-{i}.spent.jsonl",
             )
+            self.found[i] = run_peer(self.run, site, links)
         except BaseException as error:
             self.errors[i] = error
         finally:

@@ -28,6 +28,7 @@ from sottovoce.peers.proofs import (
     write_run,
 )
 from sottovoce.peers.running import run_peer
+from sottovoce.peers.sites import Site
 from sottovoce.peers.transcript import read_transcript
 from sottovoce.peers.transport import Transport
 
@@ -50,6 +51,7 @@ __all__ = [
     "RunCertificate",
     "Seen",
     "Settings",
+    "Site",
     "TaskFacts",
     "Trained",
     "Transport",

@@ -23,8 +23,9 @@ from sottovoce.peers.contributing import Local
 from sottovoce.peers.identity import create_identity, read_identity, write_identity
 from sottovoce.peers.network import read_network
 from sottovoce.peers.outcomes import Moment, Outcome
-from sottovoce.peers.policy import Policy, read_policy
+from sottovoce.peers.policy import read_policy
 from sottovoce.peers.running import run_peer
+from sottovoce.peers.sites import Site
 from sottovoce.peers.transport import Transport
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sottovoce.learning import Data
-    from sottovoce.peers.contributing import Contributor
     from sottovoce.peers.identity import Identity
     from sottovoce.peers.network import Network
 
@@ -74,16 +74,14 @@ def run_here(place: Place, progress: Callable[[Moment], None] | None = None) -> 
     identity = own_identity(network, place.name, place.keys)
     policy = None if place.policy is None else read_policy(place.policy)
     contributor = Local(network, network.local_task(read_records(network, place.data, place.label)))
-    return run_linked(
-        network,
-        identity,
-        contributor,
-        place.folder,
+    site = Site(
+        identity=identity,
+        contributor=contributor,
+        folder=place.folder,
         policy=policy,
         spent=place.spent or spent_beside(place.keys),
-        listen=place.listen,
-        progress=progress,
     )
+    return run_linked(network, site, listen=place.listen, progress=progress)
 
 
 def own_identity(network: Network, name: str, keys: Path) -> Identity:
@@ -98,22 +96,14 @@ def own_identity(network: Network, name: str, keys: Path) -> Identity:
 
 
 def run_linked(
-    network: Network,
-    identity: Identity,
-    contributor: Contributor,
-    folder: Path,
-    *,
-    policy: Policy | None,
-    spent: Path,
-    listen: str | None,
-    progress: Callable[[Moment], None] | None,
+    network: Network, site: Site, *, listen: str | None, progress: Callable[[Moment], None] | None
 ) -> Outcome:
-    """Open the links of a node, and run it over them."""
-    chosen = Policy(delta=network.settings.delta) if policy is None else policy
-    with Transport(network, identity, listen=listen) as links:
-        return run_peer(
-            network, identity, contributor, links, folder, policy=chosen, spent=spent, progress=progress
-        )
+    """Open the links of a node, and run it over them.
+
+    Guarantee: that of `run_peer`.
+    """
+    with Transport(network, site.identity, listen=listen) as links:
+        return run_peer(network, site, links, progress)
 
 
 def spent_beside(keys: Path) -> Path:

@@ -17,6 +17,7 @@ from sottovoce.errors import InputError
 from sottovoce.peers.contributing import Local
 from sottovoce.peers.local import own_identity, run_linked, spent_beside
 from sottovoce.peers.network import Network, TaskFacts, read_network
+from sottovoce.peers.sites import Site
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,16 +90,14 @@ class Peer:
         keys = self.keys or folder / f"{self.me}.keys"
         identity = own_identity(agreed, self.me, keys)
         own, fill = _own(agreed, module, loader, criterion, device=device, chunk=chunk)
-        outcome = run_linked(
-            agreed,
-            identity,
-            own,
-            self.folder or folder / f"{self.me}.run",
+        site = Site(
+            identity=identity,
+            contributor=own,
+            folder=self.folder or folder / f"{self.me}.run",
             policy=self.policy,
             spent=self.spent or spent_beside(keys),
-            listen=self.listen,
-            progress=progress,
         )
+        outcome = run_linked(agreed, site, listen=self.listen, progress=progress)
         return Trained(module=fill(outcome.model), outcome=outcome)
 
 

@@ -118,18 +118,18 @@ def known_after(
     target = network.index(me)
     count = network.settings.rounds if rounds is None else rounds
     level = network.settings.delta if delta is None else delta
+    asked = _Question(network=network, target=target, rounds=count, delta=level, earlier=earlier)
     others = [i for i in (range(network.n) if observers is None else observers) if i != target]
     groups = [] if size is None else _coalitions(network, target, size)
     total, done = len(others) + len(groups), itertools.count(1)
 
     def seen(kind: str, members: tuple[int, ...]) -> Seen:
-        found = _one(network, target, kind, members, count, level, earlier)
+        found = asked.seen(kind, members)
         if progress is not None:
             progress(next(done), total)
         return found
 
-    whole = network.plan("everyone", rounds=count, delta=level)
-    everyone = _seen(network, whole, target, "everyone", (), "all messages", earlier)
+    everyone = asked.everyone()
     nodes = tuple(_capped(seen("node", (i,)), everyone) for i in others)
     coalition = None
     if size is not None:
@@ -245,63 +245,62 @@ def _epsilon(mu: float, delta: float) -> float:
     return float(gaussian.epsilon(mu, delta)) if mu else 0.0
 
 
-def _one(
-    network: Network,
-    target: int,
-    kind: str,
-    members: tuple[int, ...],
-    rounds: int,
-    delta: float,
-    earlier: Earlier,
-) -> Seen:
-    """What one node or coalition sees, by the masks that there are."""
-    names = tuple(network.names[i] for i in members)
-    masked = network.settings.sums == "masked" and not network.unmasks(members)
-    view = View.coalition_sums(names) if masked else View.coalition_messages(names)
-    if len(names) == 1:
-        view = View.secure_sum(names[0]) if masked else View.neighbourhood(names[0])
-    # On a grid other programs than gossip have a proof for whoever reads every message, and nobody reads more.
-    sums_proved = network.protocol.plain or network.settings.sums == "plain"
-    plan = network.plan(view if sums_proved else "everyone", rounds=rounds, delta=delta)
-    return _seen(network, plan, target, kind, members, "sums" if masked else "messages", earlier)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Question:
+    """What is asked about a node: what others know of it after so many rounds, at δ, and after its earlier runs."""
 
+    network: Network
+    target: int
+    rounds: int
+    delta: float
+    earlier: Earlier
 
-def _seen(
-    network: Network,
-    plan: Plan,
-    target: int,
-    kind: str,
-    members: tuple[int, ...],
-    sees: str,
-    earlier: Earlier,
-) -> Seen:
-    """The row of the target in the table of a view."""
-    account = plan.table.about(network.names[target])
-    # On the grid the difference of two worlds is longer by what rounding adds.
-    if members and network.protocol.plain:
-        excess = (
-            network.grid_excess(members, sums=sees == "sums") if network.settings.sums == "masked" else 0.0
+    def everyone(self) -> Seen:
+        """What whoever reads every message knows."""
+        whole = self.network.plan("everyone", rounds=self.rounds, delta=self.delta)
+        return self._row(whole, "everyone", (), "all messages")
+
+    def seen(self, kind: str, members: tuple[int, ...]) -> Seen:
+        """What one node or coalition sees, by the masks that there are."""
+        network = self.network
+        names = tuple(network.names[i] for i in members)
+        masked = network.settings.sums == "masked" and not network.unmasks(members)
+        view = View.coalition_sums(names) if masked else View.coalition_messages(names)
+        if len(names) == 1:
+            view = View.secure_sum(names[0]) if masked else View.neighbourhood(names[0])
+        # On a grid other programs than gossip have a proof for whoever reads every message, and nobody reads more.
+        sums_proved = network.protocol.plain or network.settings.sums == "plain"
+        plan = network.plan(view if sums_proved else "everyone", rounds=self.rounds, delta=self.delta)
+        return self._row(plan, kind, members, "sums" if masked else "messages")
+
+    def _row(self, plan: Plan, kind: str, members: tuple[int, ...], sees: str) -> Seen:
+        """The row of the target in the table of a view."""
+        network = self.network
+        account = plan.table.about(network.names[self.target])
+        # On the grid the difference of two worlds is longer by what rounding adds.
+        if members and network.protocol.plain:
+            on_grid = network.settings.sums == "masked"
+            excess = network.grid_excess(members, sums=sees == "sums") if on_grid else 0.0
+        else:
+            excess = network.local_excess(plan.protocol.rounds)
+        more = network.grid_mu(excess)
+        upper = account.mu.upper
+        if more:
+            # The proof of other programs than gossip spends a whole round, also where the real view would cost less.
+            least = 0.0 if network.protocol.plain else round_mu(network, plan.protocol.rounds, excess)
+            upper = max(math.nextafter(upper + more, math.inf), least)
+        before = self.earlier.squared(network.signing_keys(members) if members else None)
+        if more or before:
+            account = replace(account, mu=Interval(account.mu.lower, together(upper, before)))
+        return Seen(
+            kind=kind,
+            who=tuple(network.names[i] for i in members),
+            sees=sees,
+            epsilon=float(account.epsilon().upper),
+            method=account.method,
+            assumption=account.assumption,
+            neighbour=len(members) == 1 and members[0] in network.neighbours(self.target),
         )
-    else:
-        excess = network.local_excess(plan.protocol.rounds)
-    more = network.grid_mu(excess)
-    upper = account.mu.upper
-    if more:
-        # The proof of other programs than gossip spends a whole round, also where the real view would cost less.
-        least = 0.0 if network.protocol.plain else round_mu(network, plan.protocol.rounds, excess)
-        upper = max(math.nextafter(upper + more, math.inf), least)
-    before = earlier.squared(network.signing_keys(members) if members else None)
-    if more or before:
-        account = replace(account, mu=Interval(account.mu.lower, together(upper, before)))
-    return Seen(
-        kind=kind,
-        who=tuple(network.names[i] for i in members),
-        sees=sees,
-        epsilon=float(account.epsilon().upper),
-        method=account.method,
-        assumption=account.assumption,
-        neighbour=len(members) == 1 and members[0] in network.neighbours(target),
-    )
 
 
 def _capped(seen: Seen, everyone: Seen) -> Seen:

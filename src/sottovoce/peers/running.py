@@ -33,19 +33,15 @@ from sottovoce.peers.transport import Happening
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from sottovoce.peers.actions import Memory
-    from sottovoce.peers.contributing import Contributor
-    from sottovoce.peers.earlier import Earlier
-    from sottovoce.peers.identity import Identity
     from sottovoce.peers.joining import Hello
     from sottovoce.peers.letters import Header, Letter
     from sottovoce.peers.network import Network
     from sottovoce.peers.outcomes import Links
-    from sottovoce.peers.policy import Policy
+    from sottovoce.peers.sites import Site
     from sottovoce.peers.transcript import Lines
 
     Array: TypeAlias = NDArray[np.float64]
@@ -61,26 +57,17 @@ _FINE = 30
 
 
 def run_peer(
-    network: Network,
-    identity: Identity,
-    contributor: Contributor,
-    links: Links,
-    folder: Path,
-    *,
-    policy: Policy,
-    spent: Path | None = None,
-    progress: Callable[[Moment], None] | None = None,
+    network: Network, site: Site, links: Links, progress: Callable[[Moment], None] | None = None
 ) -> Outcome:
     """Run a node until its rounds are over, its policy forbids the next, or nobody is left; go on if it was killed.
 
-    Everything that is kept is in `folder`: the state, for its owner's eyes alone, the transcript, the ledger and the
-    certificate. `spent` is the file of what the node spent in its runs, which counts earlier ones; without it none do.
+    Guarantee: whoever reads every message has no more than `Outcome.epsilon` says, earlier runs in the site's file
+    included, whatever others do, if noise and sums are as the network says; what is sent is written down before.
     """
     with contextlib.ExitStack() as stack:
-        stack.enter_context(locked(folder))
-        lines = None if spent is None else stack.enter_context(open_earlier(spent))
-        earlier = NOTHING if spent is None else read_earlier(spent, network)
-        return _Running(network, identity, contributor, links, folder, policy, earlier, lines, progress).run()
+        stack.enter_context(locked(site.folder))
+        lines = None if site.spent is None else stack.enter_context(open_earlier(site.spent))
+        return _Running(network, site, links, lines, progress).run()
 
 
 class _Running:
@@ -89,25 +76,24 @@ class _Running:
     def __init__(
         self,
         network: Network,
-        identity: Identity,
-        contributor: Contributor,
+        site: Site,
         links: Links,
-        folder: Path,
-        policy: Policy,
-        earlier: Earlier,
         spent: Lines | None,
         progress: Callable[[Moment], None] | None,
     ) -> None:
-        self.network, self.links, self.folder, self.spent = network, links, folder, spent
-        self.contributor, self.progress, self.identity = contributor, progress, identity
+        self.network, self.site, self.links = network, site, links
+        self.spent, self.progress = spent, progress
+        self.folder, self.identity = folder, identity = site.folder, site.identity
         self.lobby_office = PostOffice(network, identity)
         self.me, self.name = self.lobby_office.me, identity.name
         kept = read_kept(folder / "state")
         self.transcript = Transcript(folder / "transcript.jsonl", identity.signing)
         check_newest(folder, kept, self.transcript.number)
         name = "" if kept is None or not kept.parts else network.joined(kept.parts).run_name.hex()
-        self.earlier, self.written = earlier, earlier.of_run(name)
-        self.budget = Budget.of(network, identity.name, policy, earlier.without(name))
+        self.earlier = NOTHING if site.spent is None else read_earlier(site.spent, network)
+        self.written = self.earlier.of_run(name)
+        policy = site.policy_in(network)
+        self.budget = Budget.of(network, identity.name, policy, self.earlier.without(name))
         self.lobby = Lobby(network, identity, own=None if kept is None else kept.own)
         self.letters: dict[tuple[int, int, int], bytes] = {}
         self.last_sent: dict[tuple[int, int, int], float] = {}
@@ -373,7 +359,7 @@ class _Running:
         assert self.node is not None
         network, width = self.network, self.network.dimension
         scale = float(network.steps[asked.round]) * network.noise_std
-        contribution = self.contributor.contribution(asked.round, asked.model)
+        contribution = self.site.contributor.contribution(asked.round, asked.model)
         names = [draw.name for draw in network.run.round_of(asked.round)[1].draws]
         if network.settings.sums == "masked":
             # Each for itself on the grid, before they are added.

@@ -183,7 +183,7 @@ def test_rows_are_no_longer_than_the_clip_in_exact_arithmetic(monkeypatch: pytes
         for width in (2, 7, 30, 301):
             rows = torch.from_numpy(rng.standard_normal((40, width)) * 10.0 ** rng.uniform(1, 3, (40, 1)))
             made = _bounded(rows, 0.7).factors[:, None] * rows
-            squares = (sum(Fraction(x) ** 2 for x in row) for row in made.tolist())
+            squares = (sum((Fraction(x) ** 2 for x in row), Fraction(0)) for row in made.tolist())
             found = max(found, *squares)
         return found / Fraction(0.7) ** 2
 
