@@ -126,7 +126,8 @@ def _filtered(response: ProgramResponse) -> tuple[FilteredResponse | None, int]:
         gain=np.array([each.update for each in kept]),
         whitener=whiteners,
         last_whitener=whiteners[-1] if tail else steps[-1].filtered.plainly_whitened,
-        covariance_norm=1.0,
+        # Of a program it is not known, and whoever asks for it here gets no bound.
+        covariance_norm=np.inf,
         frozen=settled < rounds - 1 or tail > 0,
         missing=0.0,
         distortion=0.0,
