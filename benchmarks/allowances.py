@@ -54,7 +54,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "feedback": ("feedback",),
     "graphs": ("graphs",),
     "studies": ("studies",),
-    "learning": ("learning",),
+    "learning": ("learning/test_rounding.py", "learning"),
+    "peers": ("peers/test_rounding.py", "peers/test_grid.py", "peers/test_earlier.py"),
     "verification": ("test_verification_rounding.py", "test_balls.py", "test_verification.py"),
 }
 """The tests about a room, those that are about its allowances alone first."""

@@ -36,7 +36,7 @@ def test_every_place_is_found_and_every_room_has_tests() -> None:
     every = list(modules())
     places = {module.__name__ for module, _, _ in swapped(every, product_error)}
     assert {rounding.__name__, windows.__name__, "sottovoce.filtering"} <= places
-    assert {"sottovoce.accounting.values", "sottovoce.learning.reactions"} <= {
+    assert {"sottovoce.accounting.values", "sottovoce.learning.plans"} <= {
         module.__name__
         for function in (roundings, slightly_above)
         for module, _, _ in swapped(every, function)

@@ -14,7 +14,7 @@ from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.learning import GradientLoss, LinearLoss, clipped_rows, clipping, rounding, shards_of
 from sottovoce.learning.descent import clipped_gradients
 from sottovoce.learning.losses import huber, quadratic, softmax
-from sottovoce.learning.rounding import ball_limit, clip_limit, is_reached, sum_room
+from sottovoce.learning.rounding import ball_limit, clip_limit, is_reached, sum_stretch
 from sottovoce.learning.shards import in_ball
 from sottovoce.learning.tasks import Task
 from sottovoce.rounding import gamma
@@ -78,8 +78,8 @@ def test_limits_leave_room_for_every_rounding_that_the_page_counts(terms: int, r
     for clip in (1.0, 0.7, 3e-5, 1e120):
         made = Fraction(clip_limit(clip, terms, records)) * (1 + most(terms + 12))
         assert made * (1 + (2 * records - 1) * most(records + 11)) <= Fraction(clip)
-        kept = Fraction(ball_limit(clip, terms, records)) * (1 + most(4 * terms + records + 56))
-        assert kept * (1 + Fraction(1, 10**12)) <= Fraction(clip_limit(clip, terms, records))
+        kept = Fraction(ball_limit(clip, terms, records)) * (1 + most(4 * terms + records + 96))
+        assert kept * (1 + 12 * UNIT) <= Fraction(clip_limit(clip, terms, records))
         # No more than the cap, or a few times what is counted.
         lost = 1 - Fraction(clip_limit(clip, terms, records)) / Fraction(clip)
         counted = most(terms + 12) + (2 * records - 1) * most(records + 11)
@@ -103,7 +103,7 @@ def test_sums_move_by_no_more_than_the_clip_with_the_rounding_of_all_others() ->
     for count in (2, 10, 100, 1000):
         rows = np.full(count, 1.0) / 3
         most = Fraction(float(rows[0]))
-        allowed = (Fraction(sum_room(count)) - 1) * most
+        allowed = (Fraction(sum_stretch(count)) - 1) * most
         for _ in range(20):
             away = int(rng.integers(count))
             whole, without = (float(np.cumsum(part)[-1]) for part in (rows, np.delete(rows, away)))
@@ -182,7 +182,7 @@ def test_records_lie_in_their_ball_in_exact_arithmetic(monkeypatch: pytest.Monke
 def test_a_clip_is_reached_by_what_is_longer_alone() -> None:
     for clip in np.random.default_rng(11).uniform(0.1, 10, 300).tolist():
         assert not is_reached(clip, math.sqrt(2) * (clip / math.sqrt(2)))
-        assert is_reached(clip, clip * (1 + 2e-12))
+        assert is_reached(clip, clip * (1 + 2e-15))
 
 
 def test_rows_of_other_types_are_clipped_as_float64() -> None:

@@ -14,7 +14,7 @@ from sottovoce.errors import at_least, one_of, positive, probability
 from sottovoce.learning.descent import Descent, averaged, consensus_distance, init
 from sottovoce.learning.descent import step as step_once
 from sottovoce.learning.noise import SilentNoise, drawn_by, fresh_keys
-from sottovoce.learning.rounding import sum_room
+from sottovoce.learning.rounding import sum_stretch
 from sottovoce.learning.schedules import Schedule, as_schedule
 from sottovoce.rounding import slightly_above
 
@@ -80,7 +80,7 @@ def central_descent(
         RELATIONS[relation] * float(np.sqrt(rounds)) / gaussian.mu(target_epsilon, target_delta)
     )
     total = task.nodes * task.shards.nominal
-    room = sum_room(total)
+    room = sum_stretch(total)
     source = drawn_by(fresh_keys(1, seed), task.dimension, seeded=seed is not None)
     weights = task.shards.present.astype(np.float64)
     model, average = np.zeros(task.dimension), np.zeros(task.dimension)

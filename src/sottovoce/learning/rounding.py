@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 
-from sottovoce.rounding import gamma, slightly_above, slightly_below
+from sottovoce.rounding import gamma, roundings
 
-__all__ = ["SLOPE_ROOM", "ball_limit", "clip_limit", "is_reached", "sum_room"]
+__all__ = ["SLOPE_ROOM", "ball_limit", "clip_limit", "is_reached", "sum_stretch"]
 
 # Rows are cut by no less than this, and records by twice as much, so that neither depends on how many terms and records
 # there are as long as these are few: up to 10⁶ terms and 1900 records.
@@ -23,10 +23,10 @@ OF_A_TERM = 16
 # Products and sums of numbers that underflow are off by less than this in all.
 UNDERFLOW = 2.0**-1000
 # Needed by slopes (docs/proofs/clips.md): products and quotients of three rounded numbers, and a sum.
-SLOPE_ROOM = 2.0**-49
+SLOPE_ROOM = roundings(16)
 
 
-def sum_room(records: int) -> float:
+def sum_stretch(records: int) -> float:
     """By how many times its norm a row moves a sum of so many that are no longer, in floats, and what is made of it.
 
         1 + 2mγ_k,   k = m + 16
@@ -35,7 +35,7 @@ def sum_room(records: int) -> float:
     to four roundings, and up to eight of the sum.
     Source: docs/proofs/clips.md, "Sums of rows".
 
-    >>> 1 < sum_room(100) < 1 + 3e-12
+    >>> 1 < sum_stretch(100) < 1 + 3e-12
     True
     """
     return 1 + 2 * records * gamma(records + OF_A_TERM)
@@ -57,7 +57,7 @@ def clip_limit(clip: float, terms: int, records: int = 1) -> float:
     >>> clip_limit(1.0, terms=10) == 1 - 2.0**-30, clip_limit(1.0, terms=10**9) < 1 - 1e-7
     (True, True)
     """
-    room = (1 + gamma(terms + OF_A_TERM)) * sum_room(records)
+    room = (1 + gamma(terms + OF_A_TERM)) * sum_stretch(records)
     limit = min(clip * (1 - LEAST_CUT), clip / room)
     return max(0.0, limit - math.sqrt(terms) * UNDERFLOW)
 
@@ -65,7 +65,7 @@ def clip_limit(clip: float, terms: int, records: int = 1) -> float:
 def ball_limit(radius: float, terms: int, records: int = 1) -> float:
     """The norm that records are scaled to, as computed, so that they lie in a ball, and clips of its size never act.
 
-        slightly_below(clip_limit(radius))/(1 + γ_k),   k = 4(terms + 16) + records,   at most (1 − 2⁻²⁹)·radius
+        clip_limit(radius)/(1 + γ_k),   k = 4(terms + 32) + records,   at most (1 − 2⁻²⁹)·radius
 
     `terms` is how many numbers the gradient of a record has, and no less than one more for each output.
 
@@ -76,7 +76,7 @@ def ball_limit(radius: float, terms: int, records: int = 1) -> float:
     >>> ball_limit(1.0, terms=10) == 1 - 2.0**-29, ball_limit(1.0, terms=10**9) < clip_limit(1.0, terms=10**9)
     (True, True)
     """
-    held = clip_limit(slightly_below(radius), terms, records) / (1 + gamma(4 * (terms + OF_A_TERM) + records))
+    held = clip_limit(radius, terms, records) / (1 + gamma(4 * (terms + 2 * OF_A_TERM) + records))
     return min(radius * (1 - 2 * LEAST_CUT), held)
 
 
@@ -89,4 +89,4 @@ def is_reached(clip: float, longest: float) -> bool:
     >>> is_reached(1.0, 2**0.5 * (1 / 2**0.5)), is_reached(1.0, 1.001)
     (False, True)
     """
-    return longest > slightly_above(clip)
+    return longest > clip * (1 + roundings(8))
