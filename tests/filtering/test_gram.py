@@ -38,7 +38,7 @@ def forms_of(response: FilteredResponse, positions: np.ndarray) -> tuple[Impulse
 
 
 def written_out(response: FilteredResponse, parts: Impulses, target: int) -> np.ndarray:
-    """F in as many bits as are at work: `early`, `states`, `steady` and `last` as stored, what follows exactly."""
+    """F in as many bits as are at work: `early`, `states`, `settled` and `last` as stored, what follows exactly."""
     exact = np.vectorize(mpmath.mpf, otypes=[object])
     rounds, start, m = response.rounds, parts.early.shape[1], len(response.rows)
     columns = np.full(((rounds - 1) * m + parts.last.shape[2], rounds), mpmath.mpf(0), dtype=object)
@@ -46,7 +46,7 @@ def written_out(response: FilteredResponse, parts: Impulses, target: int) -> np.
         columns[: parts.early.shape[2], :start] = exact(parts.early[target].T)
     for s in range(start, rounds):
         for u in range(s, rounds - 1):
-            columns[u * m : (u + 1) * m, s] = exact(parts.steady[target, u - s])
+            columns[u * m : (u + 1) * m, s] = exact(parts.settled[target, u - s])
         if parts.last.size:
             columns[(rounds - 1) * m :, s] = exact(parts.last[target, rounds - 1 - s])
     if parts.late is None:
@@ -149,9 +149,9 @@ def test_rows_of_rounds_that_are_alike_err_by_no_more_than_is_said() -> None:
         gain, rows = exact(response.gains.gain[k]), exact(response.rows)
         loop = exact(response.transition.toarray()) @ (exact(np.eye(3)) - gain @ rows)  # type: ignore[union-attr]
         power, off = exact(response.gains.whitener[k]), mpmath.mpf(0)
-        for stored in late.steady[:-1]:
+        for stored in late.settled[:-1]:
             off += ((stored - power) ** 2).sum()
             power = power @ loop
         assert 1e-3 * late.off < mpmath.sqrt(off) <= late.off
-    tall = np.concatenate([late.steady[:-1].reshape(-1, 3), late.last[-1]])
+    tall = np.concatenate([late.settled[:-1].reshape(-1, 3), late.last[-1]])
     assert np.abs(late.root.T @ late.root - tall.T @ tall).max() < 1e-14

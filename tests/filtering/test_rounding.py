@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import fft, sparse
 from tests.sensitivities.test_rounding import barely_indefinite
 
-from sottovoce.filtering import rounding
+from sottovoce.filtering import Gains, rounding
 from sottovoce.filtering.block_rounding import Formed
 from sottovoce.filtering.rounding import (
     Step,
@@ -297,8 +297,23 @@ def test_what_loops_build_up_is_covered_where_the_filter_is_off_by_all_that_is_l
         e = 2 * limit * k / 100
         g = limit - e / 2
         most = max(most, (1 + e) / ((1 - e) * (1 - e - g * g - Fraction(35, 1000))))
-    assert most < Fraction(built_up(1.0)) ** 2 < Fraction(11, 10) * most
-    assert built_up(9.0, 2) == 2 * built_up(9.0)
+    assert most < Fraction(built_up(gains_with(1.0, missing=0.035))) ** 2 < Fraction(11, 10) * most
+    assert built_up(gains_with(9.0), 2) == 2 * built_up(gains_with(9.0)) == 2 * 3 * built_up(gains_with(1.0))
+    for missing in (0.04, np.nan):
+        assert built_up(gains_with(1.0, missing=missing)) == np.inf
+
+
+def gains_with(covariance_norm: float, missing: float = 0.0) -> Gains:
+    """Gains of no rounds with such a bound of ‖P‖."""
+    return Gains(
+        gain=np.zeros((0, 1, 1)),
+        whitener=np.zeros((0, 1, 1)),
+        last_whitener=np.zeros((1, 1)),
+        covariance_norm=covariance_norm,
+        frozen=True,
+        missing=missing,
+        distortion=0.0,
+    )
 
 
 def test_a_step_errs_by_no_more_than_is_said_and_needs_some_of_it() -> None:

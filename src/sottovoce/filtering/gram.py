@@ -67,7 +67,7 @@ def gram_matrices(
 
     M is put into `out`, (targets, T, T), and what is read on the way into `read`, (L + 1, targets, r).
 
-    Guarantee: the second is an upper bound of |cᵀ(M̂ − FᵀF)c| for F of which `early`, `states`, `steady` and `last`
+    Guarantee: the second is an upper bound of |cᵀ(M̂ − FᵀF)c| for F of which `early`, `states`, `settled` and `last`
     are as stored, and O is exact.
     Source: docs/proofs/gram.md.
     """
@@ -75,7 +75,7 @@ def gram_matrices(
     count, start, rounds = len(early), early.shape[1], impulses.rounds
     matrices, norms = np.empty((count, rounds, rounds)) if out is None else out, None
     read = np.empty((rounds - start, count, states.shape[2])) if read is None else read
-    same = late is not None and late.last is late.steady
+    same = late is not None and late.last is late.settled
     if late is not None:
         norms = _read_by_late(impulses, late, read)
     few = max(1, TOGETHER // rounds**2)
@@ -92,7 +92,7 @@ def gram_matrices(
         found[:, :start, :start] = inner
         found[:, :start, start:] = cross
         found[:, start:, :start] = cross.transpose(0, 2, 1)
-        _fill_late(found[:, start:, start:], impulses.steady[some], last, same)
+        _fill_late(found[:, start:, start:], impulses.settled[some], last, same)
     return matrices, gram_error(impulses, np.diagonal(matrices, axis1=1, axis2=2), norms)
 
 
@@ -101,15 +101,15 @@ def _read_by_late(impulses: Impulses, late: LateRows, found: np.ndarray) -> np.n
 
     Where round T shows what the others do, Λ_Lᵀλ_{L−k} is the very term that the recursion takes off.
     """
-    steady, last = impulses.steady, impulses.last
-    count, lags, m = steady.shape
-    norms, same = np.zeros(count), late.last is late.steady
-    rows = steady.reshape(count, -1) @ late.steady[:-1].reshape(lags * m, -1)
+    settled, last = impulses.settled, impulses.last
+    count, lags, m = settled.shape
+    norms, same = np.zeros(count), late.last is late.settled
+    rows = settled.reshape(count, -1) @ late.settled[:-1].reshape(lags * m, -1)
     for k in range(lags):
         if k:
             moved = np.matmul(rows, late.loop, out=found[k])
             # r_k = r_{k−1}B − λ_{L−k}Λ_L = Σ_ℓ λ_ℓ Λ_{ℓ+k} over ℓ < L − k
-            rows = moved - steady[:, lags - k] @ late.steady[-1]
+            rows = moved - settled[:, lags - k] @ late.settled[-1]
         norms += np.sqrt(np.einsum("jr,jr->j", rows, rows))
         if not (same and k):
             np.add(rows, last[:, lags - k] @ late.last[-1], out=found[k])
@@ -117,12 +117,12 @@ def _read_by_late(impulses: Impulses, late: LateRows, found: np.ndarray) -> np.n
     return norms
 
 
-def _fill_late(found: np.ndarray, steady: np.ndarray, last: np.ndarray, same: bool) -> None:
+def _fill_late(found: np.ndarray, settled: np.ndarray, last: np.ndarray, same: bool) -> None:
     """M_st for s, t ≥ c, filled from the last round backwards.
 
     Where round T shows what the others do, it is one more lag; else it comes on top of what they show.
     """
-    lags = np.ascontiguousarray((last if same else steady)[:, ::-1])
+    lags = np.ascontiguousarray((last if same else settled)[:, ::-1])
     late = found if same else found[:, :-1, :-1]
     np.matmul(lags, lags.transpose(0, 2, 1), out=late)
     for s in range(late.shape[1] - 2, -1, -1):

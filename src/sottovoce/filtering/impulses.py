@@ -33,7 +33,7 @@ __all__ = ["Impulses", "LateRows", "impulses_of", "late_rows"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LateRows:
-    """What a state of round c shows: D B^ℓ for ℓ ≤ L as `steady`, the same with the rows of round T as `last`.
+    """What a state of round c shows: D B^ℓ for ℓ ≤ L as `settled`, the same with the rows of round T as `last`.
 
     `loop` is B as stored. Both are (L + 1, rows, r), and O has the first L of the former and the last of the latter.
     `root` is R, r × r, with O = QR up to `beside` in norm, and QᵀQ = I up to `skew`. `off` bounds the error of O as
@@ -42,7 +42,7 @@ class LateRows:
     """
 
     loop: np.ndarray
-    steady: np.ndarray
+    settled: np.ndarray
     last: np.ndarray
     root: np.ndarray
     beside: float
@@ -59,13 +59,13 @@ class Impulses:
 
     With k targets, m rows a round and m' in the last: `early[j, s]` is what rounds before c show of round s < c, (k,
     c, cm), and where nothing is taken as alike, c = T − 1, also what the last one shows. `states[j, s]` is the state in
-    round c, (k, c, r). A contribution in a later round s is answered in round u by `steady[j, u − s]`, (k, L, m), and
+    round c, (k, c, r). A contribution in a later round s is answered in round u by `settled[j, u − s]`, (k, L, m), and
     in round T by `last[j, T − 1 − s]`, (k, L + 1, m'). `late` is None where c = T − 1.
     """
 
     early: np.ndarray
     states: np.ndarray
-    steady: np.ndarray
+    settled: np.ndarray
     last: np.ndarray
     late: LateRows | None
 
@@ -103,12 +103,12 @@ def impulses_of(
         early[:, s, : s * m] = 0.0
         early[:, s, s * m :] = response.read(held, positions)
     last = gains.last_whitener[None] if late is None else late.last
-    steady = np.zeros((0, m, size)) if late is None else late.steady[:-1]
+    settled = np.zeros((0, m, size)) if late is None else late.settled[:-1]
     split = start * m if late is not None else early.shape[2]
     return Impulses(
         early=early[:, :, :split],
         states=early[:, :, split:],
-        steady=_per_target(response, steady, positions),
+        settled=_per_target(response, settled, positions),
         last=_per_target(response, last, positions),
         late=late,
     )
@@ -122,12 +122,12 @@ def late_rows(response: FilteredResponse, start: int) -> LateRows:
     """
     gains, lags, closed = response.gains, response.rounds - 1 - start, response.settled_loop
     step = closed.step_error
-    growth = built_up(gains.covariance_norm, above(1.0))
-    steady = _followed(closed.loop, gains.whitener[start], lags)
+    growth = built_up(gains, above(1.0))
+    settled = _followed(closed.loop, gains.whitener[start], lags)
     same = np.array_equal(gains.last_whitener, gains.whitener[start])
-    last = steady if same else _followed(closed.loop, gains.last_whitener, lags)
-    errors = [row_errors(rows, step * growth) for rows in (steady, last)]
-    rows = np.concatenate([steady[:-1].reshape(-1, response.size), last[-1]])
+    last = settled if same else _followed(closed.loop, gains.last_whitener, lags)
+    errors = [row_errors(rows, step * growth) for rows in (settled, last)]
+    rows = np.concatenate([settled[:-1].reshape(-1, response.size), last[-1]])
     base, root = linalg.qr(rows, mode="economic", check_finite=False)
     size = float(np.linalg.norm(rows))
     beside = float(np.linalg.norm(base @ root - rows)) + above(gamma(len(root) + 2)) * size * len(root) ** 0.5
@@ -135,7 +135,7 @@ def late_rows(response: FilteredResponse, start: int) -> LateRows:
     skew = above(skew + above(gamma(len(rows) + 2)) * len(root))
     return LateRows(
         loop=closed.loop,
-        steady=steady,
+        settled=settled,
         last=last,
         root=root,
         beside=above(beside),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FilterSizes",
     "Gains",
+    "Settling",
     "as_products_are_fast",
     "filter_gains",
     "gain_distortion",
@@ -40,6 +41,18 @@ __all__ = [
 DENSE = 32
 # Speed alone: products that tell how large a matrix is at least.
 POWERS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settling:
+    """When gains are kept for ever: once a round moves P by at most `within`, before round `earliest` by `before`.
+
+    Speed alone: what is left out is counted in `Gains.missing`.
+    """
+
+    within: float
+    earliest: float = 0
+    before: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,7 +78,7 @@ class Gains:
         """Where the gains of the round with this 0-based index stand."""
         return min(round_index, len(self.gain) - 1)
 
-    def steady_from(self, rounds: int) -> int:
+    def settled_from(self, rounds: int) -> int:
         """The 0-based round from which on the gains no longer change (the last round, if they never settle)."""
         return len(self.gain) - 1 if self.frozen else rounds - 1
 
@@ -75,14 +88,9 @@ def filter_gains(
     rows: np.ndarray,
     last_rows: np.ndarray,
     rounds: int,
-    *,
-    steady: float,
-    earliest: float = 0,
-    before: float = 0.0,
+    settling: Settling,
 ) -> Gains:
-    """Run the filter over `rounds` rounds and keep its gains; freeze them when a round moves P by at most `steady`.
-
-    Before round `earliest` they are frozen only when it moves by at most `before`.
+    """Run the filter over `rounds` rounds and keep its gains; freeze them when P has settled.
 
     Guarantee: up to rounding, the form M̂ of these gains obeys (1 − missing)·M̂ ⪯ M ⪯ M̂. Why: any gains give an
     invertible linear map of the observations; with P frozen they are optimal for noise I + E, E = P_t − P_{t+1},
@@ -107,7 +115,7 @@ def filter_gains(
         following.flat[:: size + 1] += 1.0
         moved = following - covariance
         # Speed alone: eigenvalues are worth their time once nothing says that one is larger.
-        most = steady if t >= earliest else before
+        most = settling.within if t >= settling.earliest else settling.before
         if np.linalg.norm(moved) <= 8 * most and _reached(moved) <= most:
             low, high = eigenvalue_ends(moved)
             missing = max(-low, high)

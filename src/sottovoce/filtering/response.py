@@ -25,7 +25,7 @@ import numpy as np
 from sottovoce.errors import one_of
 from sottovoce.filtering.closed_loop import ClosedLoop
 from sottovoce.filtering.gram import forms_of
-from sottovoce.filtering.kalman import Gains, as_products_are_fast, filter_gains
+from sottovoce.filtering.kalman import Gains, Settling, as_products_are_fast, filter_gains
 from sottovoce.filtering.krylov_space import krylov_space
 from sottovoce.filtering.rounding import SECOND_ORDER, Step, built_up, power_sum, spread
 from sottovoce.krylov import KrylovBasis, krylov_bases, power_error, proved_power_error
@@ -189,10 +189,10 @@ class FilteredResponse:
 
         Speed alone: rows that are fewer than the states are followed one by one.
 
-        Guarantee: gains from this round on are those that are used for all later ones, as `gains.steady_from` says;
+        Guarantee: gains from this round on are those that are used for all later ones, as `gains.settled_from` says;
         none of the ends rests on which round it is.
         """
-        start, rows = self.gains.steady_from(self.rounds), len(self.rows)
+        start, rows = self.gains.settled_from(self.rounds), len(self.rows)
         shown = (self.rounds - 1 - start) * rows + len(self.gains.last_whitener)
         return start if shown > self.size else self.rounds - 1
 
@@ -249,7 +249,7 @@ class FilteredResponse:
         """
         if (start := self.alike_from) == self.rounds - 1:
             return self.recursion_error(self.rounds)
-        built = built_up(self.gains.covariance_norm)
+        built = built_up(self.gains)
         found = self.recursion_error(self.rounds, self.settled_loop.step_error)
         return float(found + above(self.shows) * built * self.recursion_error(start))
 
@@ -372,7 +372,7 @@ def whitened_response(
         if basis is not None:
             return _reduced(system, basis, _settling(system, coarse, tolerance))
     settling = _settling(system, coarse, tolerance)
-    gains = filter_gains(system.transition, system.rows, system.last_rows, system.rounds, **settling)
+    gains = filter_gains(system.transition, system.rows, system.last_rows, system.rounds, settling)
     return FilteredResponse(
         transition=system.transition,
         rows=system.rows,
@@ -384,14 +384,18 @@ def whitened_response(
     )
 
 
-def _settling(system: HiddenSystem, coarse: bool, tolerance: float) -> dict[str, float]:
+def _settling(system: HiddenSystem, coarse: bool, tolerance: float) -> Settling:
     """When to freeze the gains: once next to no noise is lost while M is formed, a little in long horizons."""
     # Speed alone: what frozen gains leave out is counted in `Gains.missing`.
     soon = 1e-4 if coarse else min(max(1e-8, tolerance / 400), 1e-4)
     if system.rounds <= EXPLICIT_ROUNDS:
-        return {"steady": soon}
-    late = {"steady": 2e-4 if coarse else 5e-5, "earliest": EXPLICIT_ROUNDS // 4}
-    return late if coarse else {**late, "before": soon}
+        return Settling(within=soon)
+    earliest = EXPLICIT_ROUNDS // 4
+    return (
+        Settling(within=2e-4, earliest=earliest)
+        if coarse
+        else Settling(within=5e-5, earliest=earliest, before=soon)
+    )
 
 
 def _identity(size: int) -> csr_array:
@@ -463,7 +467,7 @@ def _estimated_cut(system: HiddenSystem, basis: KrylovBasis, enough: float) -> f
     return power_error(basis, system.rounds, enough=enough / factor) * factor
 
 
-def _reduced(system: HiddenSystem, basis: KrylovBasis, settling: dict[str, float]) -> FilteredResponse:
+def _reduced(system: HiddenSystem, basis: KrylovBasis, settling: Settling) -> FilteredResponse:
     """The filter on the Krylov space.
 
     Powers of A on the rows are those of QᵀAQ on CQ as far as X Q = Q H + Q₊ f holds; how far Q is from orthonormal
@@ -474,7 +478,7 @@ def _reduced(system: HiddenSystem, basis: KrylovBasis, settling: dict[str, float
     space = krylov_space(system, basis, system.rows.T)
     defect = space.defect
     last_rows = space.rows if system.last_rows is system.rows else system.last_rows @ space.basis.vectors
-    gains = filter_gains(space.transition, space.rows, last_rows, system.rounds, **settling)
+    gains = filter_gains(space.transition, space.rows, last_rows, system.rounds, settling)
     return FilteredResponse(
         transition=space.transition,
         rows=space.rows,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from sottovoce.filtering.impulses import Impulses
+    from sottovoce.filtering.kalman import Gains
 
 __all__ = [
     "FINE_GAMMA",
@@ -68,7 +69,7 @@ SKEWED = 1e-3
 # them would add.
 SECOND_ORDER = 1.01
 # Needed by what loops build up (docs/proofs/gram.md, "How long states and rows are"): the root of what P may lack.
-BUILT = 1.05
+BUILT, MOST_MISSING = 1.05, 0.035
 # Needed by norms of tiny matrices: what is added so that one below the least normal number is not rounded down.
 LEAST_NORMAL = 2.0**-1022
 # Speed alone: XᵀX is squared so often, and a norm is at most n^(2^−(SQUARES + 2)) times too large.
@@ -327,20 +328,19 @@ def _prime_factors(points: int) -> list[int]:
     return factors
 
 
-def built_up(covariance_norm: float, count: float = 1.0) -> float:
+def built_up(gains: Gains, count: float = 1.0) -> float:
     """1.05√p for each of `count` loops: p ≥ ‖P‖ of the last P as computed bounds how long B^k and Φ ⋯ Φ can be.
 
     Noise of covariance I enters every state in every round, so that P has room for all that has become of it. With e
     and g of `gain_distortion`, e/2 + g ≤ 0.0099, and gains that are kept where P moves by up to 0.035, P falls short by
     a factor of (1 + e)/((1 − e)(1 − e − g² − 0.035)) at most, which is below 1.05².
 
-    Guarantee: upper bound wherever `gain_distortion` is finite and no more than 0.035 of the noise is `missing`.
+    Guarantee: upper bound wherever `gain_distortion` is finite; infinite where more than 0.035 of the noise is missing.
     Source: docs/proofs/gram.md, "How long states and rows are".
-
-    >>> built_up(4.0), built_up(4.0, 10)
-    (2.1, 21.0)
     """
-    return float(BUILT * count * covariance_norm**0.5)
+    if not gains.missing <= MOST_MISSING:
+        return math.inf
+    return float(BUILT * count * gains.covariance_norm**0.5)
 
 
 def chebyshev_points(degree: int, low: float, high: float) -> np.ndarray:
@@ -401,7 +401,7 @@ def gram_error(impulses: Impulses, diagonals: np.ndarray, norms: np.ndarray | No
     Guarantee: upper bounds.
     Source: docs/proofs/gram.md; Higham, *Accuracy and Stability*, Section 3.5.
     """
-    late, (lags, m), last = impulses.late, impulses.steady.shape[1:], impulses.last.shape[2]
+    late, (lags, m), last = impulses.late, impulses.settled.shape[1:], impulses.last.shape[2]
     height = impulses.early.shape[2] + impulses.states.shape[2] + lags * (m + 1) + last
     lengths = np.sqrt(np.maximum(diagonals, 0.0)) + TINY
     found = GAMMA * (height + 4) * lengths.sum(axis=1) ** 2
@@ -411,11 +411,11 @@ def gram_error(impulses: Impulses, diagonals: np.ndarray, norms: np.ndarray | No
     built = np.sqrt(np.einsum("jsr,jsr->js", impulses.states, impulses.states)).sum(axis=1) + TINY
     offset = late.off + late.beside + GAMMA * size * float(np.linalg.norm(late.root))
     found += late.skew * first**2 + 2 * offset * built * first + (offset * built) ** 2
-    shown = (np.sqrt(np.einsum("jlm,jlm->j", part, part)) for part in (impulses.steady, impulses.last))
+    shown = (np.sqrt(np.einsum("jlm,jlm->j", part, part)) for part in (impulses.settled, impulses.last))
     answer = np.sum(list(shown), axis=0) + TINY
     # What δg_0, the step from one to the next, and the term of the last lag are off by.
-    begun = (GAMMA * lags * m * float(np.linalg.norm(late.steady[:-1])) + late.off) * answer
-    final = float(np.linalg.norm(late.steady[-1])) + float(np.linalg.norm(late.last[-1])) + TINY
+    begun = (GAMMA * lags * m * float(np.linalg.norm(late.settled[:-1])) + late.off) * answer
+    final = float(np.linalg.norm(late.settled[-1])) + float(np.linalg.norm(late.last[-1])) + TINY
     shift = final * answer * (lags + 1) ** 0.5
     ended = GAMMA * (max(m, last) + 2) * shift + late.final * answer * (lags + 1) ** 0.5
     stepped = (late.step + 2 * GAMMA) * norms + ended

@@ -284,12 +284,10 @@ def matrix_power(closed: ClosedLoop, exponent: int) -> tuple[np.ndarray, float]:
 
 
 def inserted_error(
-    closed: ClosedLoop,
+    response: FilteredResponse,
     sources: np.ndarray,
     plan: Insertion,
     *,
-    shows: float,
-    covariance_norm: float,
     counted: int,
     shown: np.ndarray,
 ) -> np.ndarray:
@@ -297,16 +295,17 @@ def inserted_error(
 
         2σ²(Sβ_e + ζ‖B^e‖‖B^w‖)² + 4σ²(Sβ_e)² + 4σ²n Sβ_e‖B^e‖β_w + 2σμ(n Sβ_w + ζS‖B^w‖),   μ² = `shown` + 4σ²β_e²
 
-    β_k ≥ ‖B^k b‖, S ≥ Σ‖B^k‖, σ = `shows` is the most that a state of norm 1 can show, and ζ ≥ Σ_{s<c} of the norms
-    to which unit contributions of the first c rounds have been built up in round c, each at most `built_up` times ‖b‖.
+    β_k ≥ ‖B^k b‖, S ≥ Σ‖B^k‖, σ = `response.shows` is the most that a state of norm 1 can show, and ζ ≥ Σ_{s<c} of the
+    norms to which unit contributions of the first c rounds have been built up in round c, each at most `built_up`
+    times ‖b‖.
 
-    Guarantee: upper bounds, over all pairs of n = `counted` rounds or fewer, for M of the model as stored and M̃ put
-    together from exact M⁰, but for entries of the
-    two blocks of M⁰ that are farther than w off the diagonal. `covariance_norm` is at least ‖P‖ of the settled filter,
-    and `shown` at least M⁰_tt for t ≥ c.
+    Guarantee: upper bounds, over all pairs of n = `counted` rounds or fewer, for M of the response as stored and M̃ put
+    together from exact M⁰, but for entries of the two blocks of M⁰ that are farther than w off the diagonal. `shown`
+    is at least M⁰_tt for t ≥ c.
     Source: docs/proofs/insertion.md.
     """
     c, w, e = plan.start, plan.width, plan.rest
+    closed, shows = response.closed_loop(c), response.shows
     lengths = np.linalg.norm(sources, axis=0)
     total = power_sum(closed.loop, closed.off)
 
@@ -317,7 +316,7 @@ def inserted_error(
         return size + off, np.linalg.norm(power @ sources, axis=0) + off * lengths + TINY
 
     (rest, near), (width, far) = after(e), after(w)
-    early = built_up(covariance_norm, min(c, counted)) * lengths
+    early = built_up(response.gains, min(c, counted)) * lengths
     faded = total * near
     head = 2 * (faded + early * rest * width) ** 2
     middle = 4 * faded**2 + 4 * min(plan.inserted, counted) * faded * rest * far

@@ -85,7 +85,7 @@ def exact_form(response: FilteredResponse, position: int) -> np.ndarray:
 )
 def test_what_insertion_is_off_by_is_allowed_for_in_256_bits(graph: str, view: View, width: int) -> None:
     long = response_of(graph, view, 200)
-    start = long.gains.steady_from(200)
+    start = long.gains.settled_from(200)
     assert long.gains.frozen
     plan = Insertion(start=start, width=width, rest=width // 2, rounds=start + 4 * width)
     long, short = replace(long, rounds=plan.rounds), replace(long, rounds=plan.short)
@@ -104,11 +104,9 @@ def test_what_insertion_is_off_by_is_allowed_for_in_256_bits(graph: str, view: V
                     put = part[c, c + high - low] if high - low <= w else arb(0)
                 off += abs(whole[s, t] - put)
     allowed = inserted_error(
-        long.closed_loop(start),
+        long,
         long.columns(np.array([0])),
         plan,
-        shows=long.shows,
-        covariance_norm=long.gains.covariance_norm,
         counted=plan.rounds,
         shown=np.array([max(float(part[t, t]) for t in range(c, plan.short))]),
     )
@@ -120,17 +118,15 @@ def test_what_insertion_is_off_by_every_few_rounds_is_allowed_for_in_256_bits(
     view: View, period: int
 ) -> None:
     long = response_of("path:n=3", view, 200)
-    start, width, rest = long.gains.steady_from(200), 2 * period, 2 * period
+    start, width, rest = long.gains.settled_from(200), 2 * period, 2 * period
     rounds = start + width + rest + 1 + 5 * period
     plan = Insertion(start=start, width=width, rest=rest, rounds=rounds, period=period)
     assert plan.inserted % period == 0
     long, short = replace(long, rounds=rounds), replace(long, rounds=plan.short)
     allowed = inserted_error(
-        long.closed_loop(start),
+        long,
         long.columns(np.array([0])),
         plan.loosened,
-        shows=long.shows,
-        covariance_norm=long.gains.covariance_norm,
         counted=-(-rounds // period),
         shown=np.ones(1),
     )
@@ -328,7 +324,7 @@ def test_ends_hold_however_narrow_the_band_and_odd_the_network(
     system = hidden_system(protocol, observe(protocol, View.secure_sum(0)))
     response = whitened_response(system)
     assert response.gains.frozen
-    plan = Insertion(start=response.gains.steady_from(rounds), width=width, rest=0, rounds=rounds)
+    plan = Insertion(start=response.gains.settled_from(rounds), width=width, rest=0, rounds=rounds)
     assert plan.inserted >= width
     kinds: tuple[Contribution, ...] = ("vector", "scalar")
     for problem in (problem_of(rounds, kind) for kind in kinds):

@@ -68,18 +68,18 @@ def test_short_horizons_are_bounded_too(graph: str, rounds: int) -> None:
 
 def rounding_share(response: FilteredResponse, source: np.ndarray, steps: int) -> float:
     """What rounding adds to a pair's form over so many steps, in 256 bits, as a share of what is allowed for."""
-    gains, steady = response.gains, response.rounds
-    closed = response.closed_loop(steady)
+    gains, settles = response.gains, response.rounds
+    closed = response.closed_loop(settles)
     whitener, gram = closed.whitener, closed.gramian(response.rounds)
     step = Step.of(response.transition, response.rows, gains.gain)
     pair, weights, settled = _Pair.of(gram), np.eye(response.size), np.eye(response.size)
     A, C, b = precise(dense_transition(response)), precise(response.rows), precise(source)
     F, X, S = precise(gram), -precise(gram), precise(gram)
     for s in range(steps - 1, -1, -1):
-        pair = pair.before(response, s, step, steady).seeing(response.whitener(s), whitener)
+        pair = pair.before(response, s, step, settles).seeing(response.whitener(s), whitener)
         weights = weights_before(response, step, weights, s)
-        settled = weights_before(response, step, settled, steady)
-        first, second = (A - A @ precise(gains.gain[gains.at(k)]) @ C for k in (s, steady))
+        settled = weights_before(response, step, settled, settles)
+        first, second = (A - A @ precise(gains.gain[gains.at(k)]) @ C for k in (s, settles))
         D, E = precise(response.whitener(s)), precise(whitener)
         F, X, S = (
             first.T @ F @ first + D.T @ D,

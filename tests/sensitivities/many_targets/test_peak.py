@@ -49,27 +49,27 @@ def test_the_changes_of_the_first_columns_are_summed_as_they_are_defined() -> No
 def first_columns_off(graph: str, position: int) -> tuple[float, float]:
     """What rounding did to the first columns, and to the states at their end, as shares of what is allowed."""
     _, response = response_of(graph, View.secure_sum(0), rounds=12)
-    steady, height = 2, 5
-    closed = response.closed_loop(steady)
+    settles, height = 2, 5
+    closed = response.closed_loop(settles)
     source = response.columns(np.array([position]))
-    found = _start(response, closed, closed.taps(12), steady, height)
+    found = _start(response, closed, closed.taps(12), settles, height)
     with mpmath.workprec(256):
         A, C, b = (
             mpmath.matrix(part.tolist()) for part in (dense_transition(response), response.rows, source)
         )
         loops = [
-            A * (mpmath.eye(response.size) - mpmath.matrix(response.gains.gain[min(t, steady)].tolist()) * C)
+            A * (mpmath.eye(response.size) - mpmath.matrix(response.gains.gain[min(t, settles)].tolist()) * C)
             for t in range(height)
         ]
         columns = states = mpmath.mpf(0)
-        for s in range(steady):
+        for s in range(settles):
             state, frozen, off = b, b, mpmath.mpf(0)
             shown = found.columns[s].reshape(-1, len(source)) @ source
             for t in range(s, height):
-                whitener = mpmath.matrix(response.gains.whitener[min(t, steady)].tolist())
+                whitener = mpmath.matrix(response.gains.whitener[min(t, settles)].tolist())
                 seen = mpmath.matrix(shown[t * whitener.rows : (t + 1) * whitener.rows].tolist())
                 off += mpmath.norm(whitener * state - seen, 2) ** 2
-                state, frozen = loops[t] * state, loops[steady] * frozen
+                state, frozen = loops[t] * state, loops[settles] * frozen
             columns += mpmath.sqrt(off)
             left = mpmath.matrix((found.deviations[s] @ source).tolist())
             states += mpmath.norm(state - frozen - left, 2)

@@ -135,7 +135,7 @@ def insertion_of(response: FilteredResponse, tolerance: float, period: int = 1) 
 
     Speed alone: any choice with K ≥ w can be used, and `inserted_error` says what it costs.
     """
-    start = response.gains.steady_from(response.rounds)
+    start = response.gains.settled_from(response.rounds)
     if not response.gains.frozen or response.size > MOST_STATES:
         return None
     widest = (2 * (response.rounds - start - 1)) // 5

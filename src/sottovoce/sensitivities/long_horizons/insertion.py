@@ -280,16 +280,14 @@ def _errors(
     Guarantee: upper bounds for |Σ (M − M̃)_st⟨c_s, c_t⟩|, ‖c_t‖ ≤ 1.
     Source: docs/proofs/insertion.md.
     """
-    closed, shows = response.closed_loop(plan.start), response.shows
+    shows = response.shows
     followed = _short(response, plan).forms_error
     moved = (2 * shows + followed) * followed
     loosened = plan.loosened
     cut = inserted_error(
-        closed,
+        response,
         response.columns(forms.positions),
         loosened,
-        shows=shows,
-        covariance_norm=response.gains.covariance_norm,
         counted=int(min(problem.cap, plan.rounds)),
         shown=np.diagonal(forms.matrices, axis1=1, axis2=2)[:, plan.start :].max(axis=1)
         + moved

@@ -199,20 +199,20 @@ class _Pair:
         """max(‖F‖, ‖S‖) + ‖C‖."""
         return _largest(self.first, self.cross, self.second)
 
-    def before(self, response: FilteredResponse, s: int, step: Step, steady: int) -> _Pair:
+    def before(self, response: FilteredResponse, s: int, step: Step, settles: int) -> _Pair:
         """The form of the pair one round earlier.
 
-            F ← (AΦ_s)ᵀF(AΦ_s),   C ← (AΦ_s)ᵀC(AΦ),   S ← (AΦ)ᵀS(AΦ),   Φ that of round `steady`.
+            F ← (AΦ_s)ᵀF(AΦ_s),   C ← (AΦ_s)ᵀC(AΦ),   S ← (AΦ)ᵀS(AΦ),   Φ that of round `settles`.
 
         Guarantee: `made` and `lost` grow to cover the step.
         """
-        first, cross = response.before(self.first, s), response.before(self.cross, steady)
-        second = response.before(self.second, steady)
+        first, cross = response.before(self.first, s), response.before(self.cross, settles)
+        second = response.before(self.second, settles)
         halfway = step.error * _largest(first, cross, second)
         return _Pair(
             first=response.before(first.T, s),
             cross=response.before(cross.T, s).T,
-            second=response.before(second.T, steady),
+            second=response.before(second.T, settles),
             halfway=halfway,
             made=max(self.made, halfway),
             lost=max(self.lost, step.error * self.norm),

@@ -8,7 +8,7 @@ the frozen filter whitens N·diag(Q)·Nᵀ with Q ⪯ I. So
 
 and a stream that turns by the frequency of the peak each round attains nearly as much (`streams.turning_value`).
 
-In the code f_ℓ is `rows`[ℓ]·b, τ is `steady`, H is `height`; `peaks` bounds sup φ, `_added` what E and S make
+In the code f_ℓ is `rows`[ℓ]·b, τ is `settles`, H is `height`; `peaks` bounds sup φ, `_added` what E and S make
 together in the first H rounds, `_left` what E leaves after them.
 Source: docs/proofs/peak.md, docs/proofs/spectra.md; docs/mathematics.md, section 7.
 """
@@ -66,8 +66,8 @@ def peak_bound(
     Source: Ehlich & Zeller, Math. Z. 86 (1964) for the grid.
     """
     rounds, m = response.rounds, response.rows.shape[0]
-    steady = min(start, len(response.gains.gain)) - 1
-    closed = response.closed_loop(steady)
+    settles = min(start, len(response.gains.gain)) - 1
+    closed = response.closed_loop(settles)
     rows = closed.taps(min(rounds, EXPLICIT_ROUNDS))
     errors = tap_errors(closed, rows) + gamma(response.size) * np.sqrt((rows**2).sum(axis=(1, 2)))
     lengths = np.sqrt((sources**2).sum(axis=0))
@@ -75,13 +75,13 @@ def peak_bound(
     if rounds > EXPLICIT_ROUNDS:
         later = lag_forms(closed, EXPLICIT_ROUNDS, rounds)
         peak = (np.sqrt(peak) + later.norm_sum(sources)) ** 2
-    height = min(rounds, steady + reach)
-    first = _start(response, closed, rows, steady, height)
+    height = min(rounds, settles + reach)
+    first = _start(response, closed, rows, settles, height)
     gram = closed.gramian(rounds - height) if height < rounds else np.zeros_like(closed.loop)
     off_rows = above(np.sqrt((errors**2).sum())) * lengths
-    off_columns = steady * off_rows + first.columns_off(sources)
+    off_columns = settles * off_rows + first.columns_off(sources)
     off_states = np.sqrt(norm(gram)) * first.states_off(sources)
-    bytes_each = 8 * (steady + 1) * height * m
+    bytes_each = 8 * (settles + 1) * height * m
     batch = max(1, BATCH_BYTES // (4 * bytes_each))
     group = batch * max(1, GROUP_BYTES // (batch * bytes_each))
     added, left = np.empty(sources.shape[1]), np.empty(sources.shape[1])
@@ -94,7 +94,7 @@ def peak_bound(
         left[part] = _left(states[place], gram, off_states[part])
     settled = rounds * peak
     bound = settled + added + 2 * np.sqrt(settled * left) + left
-    bound *= 1 + gamma(8 * (height * (m + steady) + response.size + 64))
+    bound *= 1 + gamma(8 * (height * (m + settles) + response.size + 64))
     return np.where(np.isfinite(bound), bound, np.inf), frequency
 
 
@@ -108,19 +108,19 @@ def _added(first: np.ndarray, lags: np.ndarray, off_rows: np.ndarray, off_column
     g)‖E_s‖, one of EᵀE by γ_{mH}‖E_s‖‖E_t‖.
     Source: docs/proofs/peak.md.
     """
-    count, steady, height, m = first.shape
+    count, settles, height, m = first.shape
     lags = np.ascontiguousarray(lags.transpose(0, 2, 1))
     change = np.array(first.transpose(0, 1, 3, 2), order="C")
     # E_s = F_s − S_s, S_s being the lags from round s on
-    for s in range(steady):
+    for s in range(settles):
         change[:, s, :, s:] -= lags[:, :, : height - s]
     points = fft.next_fast_len(2 * height, real=True)
     spectrum = fft.rfft(change, points) * np.conj(fft.rfft(lags, points))[:, None]
     cross = fft.irfft(spectrum.sum(axis=2), points)[..., :height]
-    flat = change.reshape(count, steady, m * height)
-    within = cross[..., :steady]
+    flat = change.reshape(count, settles, m * height)
+    within = cross[..., :settles]
     within = within + within.transpose(0, 2, 1) + flat @ flat.transpose(0, 2, 1)
-    found = np.abs(within).sum(axis=(1, 2)) + 2 * np.abs(cross[..., steady:]).sum(axis=(1, 2))
+    found = np.abs(within).sum(axis=(1, 2)) + 2 * np.abs(cross[..., settles:]).sum(axis=(1, 2))
     squares = (lags**2).sum(axis=1)
     changed, shown, summed = (
         np.sqrt((flat**2).sum(axis=2)).sum(axis=1),
@@ -234,7 +234,7 @@ def _form(form: np.ndarray, sources: np.ndarray) -> np.ndarray:
 
 
 def _start(
-    response: FilteredResponse, closed: ClosedLoop, rows: np.ndarray, steady: int, height: int
+    response: FilteredResponse, closed: ClosedLoop, rows: np.ndarray, settles: int, height: int
 ) -> _Start:
     """Carry the rows of the first rounds back through them, and what is left of a state at their end.
 
@@ -243,30 +243,30 @@ def _start(
     Source: docs/proofs/peak.md.
     """
     size, m = response.size, response.rows.shape[0]
-    step = Step.of(response.transition, response.rows, response.gains.gain[: steady + 1])
+    step = Step.of(response.transition, response.rows, response.gains.gain[: settles + 1])
     adjoint = np.zeros((height * m, size))
-    adjoint[steady * m :] = rows[: height - steady].reshape(-1, size)
-    early, deviations = np.zeros((steady, height * m, size)), np.empty((steady, size, size))
-    power, off = matrix_power(closed, height - steady)
+    adjoint[settles * m :] = rows[: height - settles].reshape(-1, size)
+    early, deviations = np.zeros((settles, height * m, size)), np.empty((settles, size, size))
+    power, off = matrix_power(closed, height - settles)
     passage, carried, passed = power, 0.0, 0.0
     weights = frozen = np.eye(size)
     states, settled = np.zeros((size, size)), np.zeros((size, size))
-    for s in range(steady - 1, -1, -1):
+    for s in range(settles - 1, -1, -1):
         # X_us = X_{u,s+1}(AΦ_s) for u > s, X_ss = D_s: column s of F is X_us b;  passage_s = passage_{s+1}(AΦ_s)
         carried += squared(adjoint[(s + 1) * m :])
         passed += squared(passage) + squared(power)
         adjoint[(s + 1) * m :] = response.before(adjoint[(s + 1) * m :], s)
         adjoint[s * m : (s + 1) * m] = response.gains.whitener[s]
         early[s, s * m :] = adjoint[s * m :]
-        passage, power = response.before(passage, s), response.before(power, steady)
+        passage, power = response.before(passage, s), response.before(power, settles)
         deviations[s] = passage - power
         # W_s = I + (AΦ_s)ᵀ W_{s+1} (AΦ_s), by the gains of round s and by those of the last
         weights = weights_before(response, step, weights, s)
-        frozen = weights_before(response, step, frozen, steady)
+        frozen = weights_before(response, step, frozen, settles)
         states, settled = states + weights, settled + frozen
-    begun = float(np.sqrt((tap_errors(closed, rows[: height - steady]) ** 2).sum()))
+    begun = float(np.sqrt((tap_errors(closed, rows[: height - settles]) ** 2).sum()))
     return _Start(
-        columns=early.reshape(steady, height, m, size),
+        columns=early.reshape(settles, height, m, size),
         deviations=deviations,
         states=states,
         settled=settled,
