@@ -444,3 +444,47 @@ def test_the_margin_of_floats_covers_the_form_in_balls(graph: str, view: View, r
     errors = np.linalg.eigvalsh((scaled + scaled.T) / 2)
     assert errors[-1] <= form.margin < 1e-12
     assert form.margin <= 1000 * one_rounding_each(hidden, form, rounds)
+
+
+# What floats lose on their way is seen all the same.
+
+
+@pytest.mark.parametrize(
+    ("W", "rows", "known"),
+    [
+        # Two rows whose basis in floats has 0 where the first node stands.
+        ([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]], [[1e-90, 0, 1], [1e-90, -1e-30, 1]], []),
+        # A row beside the inflow of a known node, which hears of another by very little.
+        (
+            [[0.5, 1e-90, 0.25, 0.25], [0.25, 0.75, 0, 0], [0, 0.25, 0.25, 0.5], [0.25, 1e-90, 0, 0.75]],
+            [[1, 0, 0.1, 1 / 3]],
+            [3],
+        ),
+        ([[0.5, 1e-90, 0.5], [0.25, 0.75, 0], [0.5, 0, 0.5]], [[1, 0, 0.1], [0.3, 0, 0.5]], []),
+    ],
+)
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+@pytest.mark.parametrize("target", [0, 1])
+def test_no_contribution_is_so_weak_that_floats_take_it_for_unseen(
+    W: Any, rows: Any, known: Any, rounds: int, target: int
+) -> None:
+    weights, C = matrix_weights(np.array(W, dtype=float)), np.array(rows, dtype=float)
+    M = exact_view(gossip(weights, rounds=rounds), View(observation=C, known_noise=known), target).form()
+    assert M is not None
+    certificate = certificate_for(weights, C, known, target, rounds)
+    for y in (np.zeros(rounds), np.array([float(M[t][t]) for t in range(rounds)])):
+        found = verify(replace(certificate, proof=DenseProof(y=y)), weights, arithmetic="float")
+        assert Fraction(found.squared.upper) >= max(M[t][t] for t in range(rounds))
+        assert Fraction(found.squared.upper) >= sum(sum(row) for row in M)
+        assert found.squared.upper <= rounds
+
+
+def test_weights_and_factors_that_could_underflow_are_refused_in_floats() -> None:
+    W = np.array([[1.0, 1e-120], [0.5, 0.5]])
+    for weights, damping in ((matrix_weights(W), None), (matrix_weights(np.full((2, 2), 0.5)), [1, 1e-120])):
+        protocol = gossip(weights, rounds=2, damping=damping)
+        certificate = certificate_for(weights, np.eye(2)[:1], [], 1, 2, program=protocol.program)
+        hint = replace(certificate, proof=DenseProof(y=np.ones(2)))
+        with pytest.raises(NotCertified, match="must be 0 or at least 1e-100"):
+            verify(hint, protocol, arithmetic="float")
+        assert verify(hint, protocol, arithmetic="balls").upper_holds

@@ -133,6 +133,20 @@ def test_stored_weights_are_the_same_rationals(weights: Any) -> None:
         assert again.exact_row(i) == weights.exact_row(i)
 
 
+def test_weights_whose_denominators_alone_are_long_are_read_and_told_from_their_floats() -> None:
+    def read(value: Any) -> Any:
+        stored = StoredWeights(
+            labels=range(2), indptr=[0, 1, 2], indices=[1, 0], values=[value, 0.5], diagonal=None
+        )
+        return stored.gossip_weights("x")
+
+    # The nearest float of 3/2¹⁰⁷⁵ is 2⁻¹⁰⁷³.
+    exact, rounded = read(f"3/{2**1075}"), read(2.0**-1073)
+    assert (exact.matrix != rounded.matrix).nnz == 0
+    assert exact.exact_row(0)[1] == Fraction(3, 2**1075)
+    assert exact.hash != rounded.hash
+
+
 def test_stored_weights_stay_what_they_were_read_from() -> None:
     stored = StoredWeights.of(WEIGHTS)
     values, labels = list(stored.values), list(stored.labels)

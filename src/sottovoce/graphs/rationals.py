@@ -46,7 +46,7 @@ class Quotients(NamedTuple):
     def are_floats(self) -> NDArray[np.bool_]:
         """Which quotients are exactly their floats."""
         p, q = self
-        if p.dtype != object:
+        if p.dtype != object and q.dtype != object:
             return np.asarray((q & (q - 1) == 0) & (p < _EXACT_FLOATS))
         nearest = self.rounded().tolist()
         return np.array([Fraction(x) == y for x, y in zip(nearest, self.fractions(), strict=True)])
@@ -54,7 +54,7 @@ class Quotients(NamedTuple):
     def digest(self, chosen: NDArray[np.bool_]) -> Iterable[bytes]:
         """The chosen quotients in a form that is the same on every platform and different for different ones."""
         p, q = quotients(self.numerators[chosen], self.denominators[chosen])
-        if p.dtype == object:
+        if p.dtype == object or q.dtype == object:
             yield b"text\n"
             yield "".join(f"{a}/{b}\n" for a, b in zip(p.tolist(), q.tolist(), strict=True)).encode()
         else:

@@ -50,6 +50,8 @@ __all__ = ["ComputedForm", "SeenBlocks", "dense_form", "dominating", "seen_block
 
 # Any scale is valid; this part of what stands at a round before signs cancel keeps it above the rounding there.
 _SIGNED = 1e-3
+# And this many times what turned rows may show, where that is more than what is computed, keeps it small beside 1.
+_STRAYED = 1e12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,7 +156,7 @@ def seen_blocks(hidden: HiddenNodes, rounds: int) -> SeenBlocks:
     """
     A, rows = hidden.transition, hidden.rows
     first, powers = _power_norms(A, rounds)
-    responses, sizes, reached = [rows], [np.abs(rows)], [rows != 0]
+    responses, sizes, reached = [rows], [np.abs(rows)], [hidden.touched]
     signed = bool((rows < 0).any() or (A.data < 0).any())
     back, back_sizes, pattern = A.T, abs(A).T, (A != 0).T.astype(np.float32)
     # C Aᵏ⁺¹ = (Aᵀ (C Aᵏ)ᵀ)ᵀ; the pattern is counted in ones, of which float32 holds any number of interest as > 0.
@@ -214,8 +216,13 @@ def dense_form(hidden: HiddenNodes, rounds: int, blocks: SeenBlocks | None = Non
     M = F.T @ F
     # Where signs cancel M_tt can be 0 although its parts are not; the scale stays above their rounding. Any scale is
     # valid, since margin and scale are used together; the least one keeps its square within the range of floats.
-    parts = np.linalg.norm(absolute, axis=0)
-    scale = np.where(alive, np.maximum(np.maximum(np.sqrt(np.diag(M)), _SIGNED * parts), LEAST_SCALE), 1.0)
+    own = np.maximum(np.sqrt(np.diag(M)), _SIGNED * np.linalg.norm(absolute, axis=0))
+    # What rows that rounding turned may show of a contribution; where that is more than is computed, it is the scale.
+    strayed = np.zeros((rounds, rounds))
+    if hidden.turned:
+        strayed = above(hidden.turned) * _toeplitz(_arriving(hidden, rounds))
+    hiding = np.linalg.norm(strayed, axis=0)
+    scale = np.where(alive, np.maximum(np.where(own > hiding, own, _STRAYED * hiding), LEAST_SCALE), 1.0)
     scaled = np.abs(M / np.outer(scale, scale))
     wide = float(np.sqrt(np.count_nonzero(alive)))
     product = gamma(kept + 2) * wide**2
@@ -241,7 +248,7 @@ def dense_form(hidden: HiddenNodes, rounds: int, blocks: SeenBlocks | None = Non
     if hidden.turned:
         # The rows are off by at most `turned`, on the columns that they touch, and N = C (I − Z ⊗ A)⁻¹ by so much more.
         off += above(hidden.turned) * powers
-        error_G += above(hidden.turned) * float(np.linalg.norm(_toeplitz(_arriving(hidden, rounds)) / scale))
+        error_G += float(np.linalg.norm(strayed / scale))
     error_K = gamma(_gram_steps(u, rounds)) * seen.size_of_gram + gamma(kept + 1) * seen.size_of_factor
     moved = above(kappa) * off
     theta = 2 * moved + moved**2 + above(kappa**2) * error_K
@@ -367,7 +374,7 @@ def _arriving(hidden: HiddenNodes, rounds: int) -> list[NDArray[np.float64]]:
 
     Rows that are off by δC, which is 0 outside the columns that they touch, are off by ‖δC‖·(this) in G.
     """
-    size, seen = abs(hidden.transition), hidden.rows.any(axis=0)
+    size, seen = abs(hidden.transition), hidden.touched.any(axis=0)
     signal = np.zeros(hidden.unknown.size)
     signal[hidden.target] = 1.0
     norms = []

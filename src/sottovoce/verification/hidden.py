@@ -28,7 +28,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.rounding import NEARLY_ONE, above, gamma, roundings
+from sottovoce.verification.rounding import LARGEST, NEARLY_ONE, above, gamma, roundings
 from sottovoce.verification.spans import Span, surely_independent
 from sottovoce.verification.spectra import frobenius, least_singular, skewness
 
@@ -59,7 +59,8 @@ class HiddenNodes:
     span, and `relative` how far each entry of rows and transition may be off as a part of it, in units of
     2⁻⁵³. `alone` are the hidden nodes whose messages are seen as they are, `received` those of which the observer
     sees what flows into them, and `completed` are known nodes whose inflow was given to the observer although its
-    view does not determine it.
+    view does not determine it. `touched` says where the exact rows can be other than 0, row by row, whatever floats
+    make of them: what is too weak for a float is seen all the same.
 
     `unknown` are node indices, ascending; `target`, `alone` and `received` are positions among them, and so are the
     columns of `rows`. `transition` is A_UU as a sparse matrix of floats. `alone` and `received` are used by
@@ -70,6 +71,7 @@ class HiddenNodes:
     target: int
     transition: Any
     rows: NDArray[np.float64]
+    touched: NDArray[np.bool_]
     last: int
     smallest: float
     turned: float
@@ -134,6 +136,7 @@ def _eliminated(asked: AveragingQuestion, known: set[int]) -> HiddenNodes:
         target=position[asked.target],
         transition=transition[unknown][:, unknown],
         rows=rows,
+        touched=_touched(lines, unknown.size, several=bool(turned)),
         last=fresh,
         smallest=smallest,
         turned=turned,
@@ -216,7 +219,8 @@ def _decided(
 def transition_of(weights: GossipWeights, damping: Sequence[Fraction] | None) -> tuple[Any, int]:
     """A = D W in floats over all nodes, and how far an entry may be off, in units of 2⁻⁵³ of itself.
 
-    Guarantee: |Â_ij − A_ij| ≤ units·u·|Â_ij|, and A_ij = 0 where Â_ij is not stored. Floats that are the weights
+    Guarantee: |Â_ij − A_ij| ≤ units·u·|Â_ij|, and A_ij = 0 where Â_ij is not stored: weights and factors below 10⁻¹⁰⁰,
+    whose products could underflow, are refused. Floats that are the weights
     have 0 units, and quotients rounded once have 1. For very many nodes a diagonal entry that is at least 1/8 is
     taken from a sum: off by at most two units of 1, hence 16 of itself, and one for its rounding make 17.
     """
@@ -239,6 +243,15 @@ def transition_of(weights: GossipWeights, damping: Sequence[Fraction] | None) ->
             else:
                 units = 17
         matrix = sparse.csr_array(off + sparse.dia_array((kept[np.newaxis], [0]), shape=(n, n)).tocsr())
+    strengths = (
+        [matrix.data] if damping is None else [matrix.data, np.array([float(d) for d in damping if d])]
+    )
+    if any(((part != 0) & (np.abs(part) * LARGEST < 1)).any() for part in strengths) or any(
+        d and not float(d) for d in damping or ()
+    ):
+        raise NotCertified(
+            f"weights and factors on the model must be 0 or at least {1 / LARGEST:g} to be checked in double precision"
+        )
     if damping is not None:
         # fl(D_i w) is within two units of D_i w, and one more covers what the errors multiply to.
         factors = np.array([float(d) for d in damping])
@@ -247,6 +260,17 @@ def transition_of(weights: GossipWeights, damping: Sequence[Fraction] | None) ->
     matrix = sparse.csr_array(matrix, copy=True)
     matrix.eliminate_zeros()
     return matrix, units
+
+
+def _touched(lines: list[ExactRow], columns: int, *, several: bool) -> NDArray[np.bool_]:
+    """Where exact rows can be other than 0; of a basis, whose rows combine `several` lines, where they and earlier can.
+
+    Guarantee: exact: a place that is left out is 0 in rationals.
+    """
+    pattern = np.zeros((len(lines), columns), dtype=bool)
+    for k, line in enumerate(lines):
+        pattern[k, list(line)] = True
+    return np.logical_or.accumulate(pattern, axis=0) if several and lines else pattern
 
 
 def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64], float, float, int]:
