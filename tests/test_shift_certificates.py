@@ -218,6 +218,7 @@ def scaled(factor: float) -> Any:
         (("proof", "end", 1, "multipliers"), scaled(1.1)),
         (("proof", "end", 1, "multipliers"), scaled(0.9)),
         (("proof", "end", 3, "multipliers"), scaled(0.0)),
+        (("proof", "end", 3, "multipliers"), scaled(1e-320)),
         (("proof", "end"), lambda steps: [steps[1], steps[0], *steps[2:]]),
         (("proof", "end"), lambda steps: steps[1:]),
         (("proof", "method"), "memory-one"),

@@ -612,6 +612,10 @@ def test_numbers_at_the_end_of_the_range_of_floats_prove_the_cap_and_no_more() -
         )
         assert result.verified, result.reason
         assert result.squared.upper == 1e5
+    for size in (5e-324, 1e-300, 1e-160):
+        result = proved(_horizon_certificate(proof=HorizonProof(start=np.full(9, size), rate=size)))
+        assert not result.upper_holds
+        assert "the rate" in result.reason
 
 
 def test_claims_beyond_reason_are_refused_before_work() -> None:

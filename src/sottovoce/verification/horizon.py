@@ -190,8 +190,11 @@ def _guessed_inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.zeros_like(matrix)
 
 
+@np.errstate(all="ignore")
 def _candidate(model: Model, gain: _Gain, rate: float, room: float) -> NDArray[np.float64] | None:
     """A V that should satisfy the inequality of later rounds; None where there is none. What it is worth is checked.
+
+    What overflows on the way ends in None, or in a V that proves nothing.
 
     It solves the inequality as an equation with `room` more information than there is, so that the true one holds
     with room to spare.
@@ -224,11 +227,10 @@ def _fixed_point(
             )
         except np.linalg.LinAlgError:
             return None
-        with np.errstate(all="ignore"):
-            more = step.T @ N @ moved
-            gain = gain + step @ spread @ step.T
-            step = step @ moved
-            N = N + (more + more.T) / 2
+        more = step.T @ N @ moved
+        gain = gain + step @ spread @ step.T
+        step = step @ moved
+        N = N + (more + more.T) / 2
         size = float(np.linalg.norm(more))
         if not np.isfinite(size) or size > 1e12 or float(np.trace(more)) < -float(np.trace(Q)):
             return None

@@ -117,13 +117,17 @@ def _out_of_range(proof: ShiftProof, asked: TrainingQuestion) -> str:
     E7: within 10^±100 squares and quotients stay in the normal range of floats, so rounding is relative.
     """
     positive = [asked.levels, np.array([step.kappa for step in proof.steps if step.kappa])]
+    positive += [step.multipliers[step.multipliers != 0] for step in proof.steps]
     sizes = [step.factor for step in proof.steps] + [step.multipliers for step in proof.steps]
     if asked.slopes is not None:
         sizes += [asked.slopes.lower, asked.slopes.upper]
     if any(part.size and part.min() < 1 / _LARGEST for part in positive) or any(
         part.size and np.abs(part).max() > _LARGEST for part in (*positive, *sizes)
     ):
-        return f"its numbers must stay below {_LARGEST:g}, and noise and κ above {1 / _LARGEST:g}"
+        return (
+            f"its numbers must stay below {_LARGEST:g}, and noise and κ above {1 / _LARGEST:g}, as must multipliers "
+            "that are not 0"
+        )
     return ""
 
 
