@@ -113,6 +113,17 @@ def test_no_changed_number_proves_less_than_the_truth(heavy: Certificate) -> Non
             assert not verify(forged, RING, arithmetic="float").verified
 
 
+@pytest.mark.parametrize("size", [1e154, 1e160, 1e307])
+def test_numbers_that_no_float_holds_prove_nothing(heavy: Certificate, size: float) -> None:
+    proof = proof_of(heavy)
+    for forged in (
+        replace(proof, factors=tuple(size * factor for factor in proof.factors)),
+        replace(proof, multipliers=tuple(size * beta for beta in proof.multipliers)),
+        replace(proof, kappas=size * proof.kappas),
+    ):
+        assert not verify(replace(heavy, proof=forged), RING, arithmetic="float").upper_holds
+
+
 def test_a_proof_has_no_place_that_nothing_reads(heavy: Certificate) -> None:
     proof = proof_of(heavy)
     scribbled = proof.factors[0].copy()

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from sottovoce.protocols import float_above
 from sottovoce.verification.loops import kernel
-from sottovoce.verification.rounding import rational_room
+from sottovoce.verification.rounding import LARGEST, rational_room
 from sottovoce.verification.spectra import factors
 
 if TYPE_CHECKING:
@@ -238,9 +238,14 @@ def surely_positive(F: Exact) -> bool:
     """Whether a symmetric matrix of rationals is surely positive semidefinite.
 
     Guarantee: True is proved. u‖F‖_F for rounding the entries, (n + 1)u of the trace for the factorisation (n + 4
-    are taken, times 1.1), and 10⁻³⁰⁰ for entries that underflow.
+    are taken, times 1.1), and 10⁻³⁰⁰ for entries that underflow; those beyond 10¹⁰⁰ prove nothing.
     Source: Rump (2006); docs/proofs/checks.md, "Units".
     """
-    rounded = np.array(F, dtype=np.float64)
+    try:
+        rounded = np.array(F, dtype=np.float64)
+    except OverflowError:
+        return False
+    if np.abs(rounded).max(initial=0.0) > LARGEST:
+        return False
     # Entries are within u of their rationals, and a factorisation that ends is off by γ_{n+1} of the trace.
     return factors(rounded - rational_room(rounded) * np.eye(len(rounded)))
