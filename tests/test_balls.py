@@ -26,7 +26,7 @@ from sottovoce.errors import InputError, NotCertified
 from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.participation import Participation
-from sottovoce.protocols import Draw, Program, Protocol
+from sottovoce.protocols import Draw, Program, Protocol, pairwise_noise
 from sottovoce.protocols.rationals import float_above, float_below
 from sottovoce.verification import Verification, balls
 from sottovoce.verification.balls import averaging
@@ -150,6 +150,20 @@ def test_m_holds_the_rationals_of_the_interpreter(protocol: Protocol) -> None:
                 assert low <= exact[s][t] <= high
                 assert high - low < Fraction(1, 10**20)
     assert finite
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0]])
+def test_an_edge_is_there_as_soon_as_one_of_its_directions_is(order: list[int]) -> None:
+    """A ring in which each node hears one other, whichever has the larger index; the noise of edges meets both ends."""
+    W = (np.eye(4) + np.roll(np.eye(4), 1, axis=0))[np.ix_(order, order)] / 2
+    protocol = pairwise_noise(W, rounds=3, local=1, shared=2)
+    for view in (View.neighbourhood(0), View.everyone):
+        exact = exact_view(protocol, view, 2).form()
+        shown = seen(asked_of(protocol, view, 2), range(3))
+        assert exact is not None
+        M = shown.gain.transpose() * (shown.noise * shown.noise.transpose()).solve(shown.gain)
+        assert [[fraction(x) for x in row] for row in M.tolist()] == exact
+    assert all(found.verified for found in both(certify(protocol, View.neighbourhood(0), 2), protocol))
 
 
 # The lists of the other tests.
@@ -367,6 +381,16 @@ def test_work_counts_the_length_of_numbers() -> None:
     assert isinstance(certificate.program, Program)
     long = replace(certificate, program=replace(certificate.program, draws=(Draw("u", level=level),)))
     assert balls.work(long, (RING,)) > 50 * plain
+
+
+def test_long_weights_count_whichever_node_has_them() -> None:
+    weights = np.array([[2.0, 2, 0, 0], [1, 2, 1, 0], [0, 1, 2, 1], [0, 0, 2, 2]]) / 4
+    weights[3, 2:] = 2.0**-30, 1 - 2.0**-30
+    last, first = (
+        averaging._bits(asked_of(gossip(weights[np.ix_(order, order)], rounds=3), View.everyone, 2))
+        for order in ([0, 1, 2, 3], [3, 2, 1, 0])
+    )
+    assert first == last > 3 * 30
 
 
 def test_what_is_too_long_for_balls_is_left_to_floats() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from sottovoce.certificates import HorizonProof
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities import certify
 from sottovoce.verification import reduction, verify
@@ -17,6 +20,7 @@ from sottovoce.verification.forms import dense_form
 from sottovoce.verification.hidden import HiddenNodes, hidden_nodes
 from sottovoce.verification.meaning import question
 from sottovoce.verification.reduction import Model, distortion, models
+from sottovoce.verification.rounding import gamma
 from sottovoce.views import View
 
 ROUNDS = 40
@@ -124,3 +128,29 @@ def test_reduced_horizons_hold_for_the_dense_form(own: Any) -> None:
     y = np.resize(long.proof.start, 200)
     y[long.proof.start.size :] = long.proof.rate
     assert np.linalg.eigvalsh(np.diag(y) - M)[0] > -1e-7
+
+
+def star_in(n: int, weight: float) -> Any:
+    """All hear node 0 alone: rows of one entry, and a column of n."""
+    return sparse.csr_array((np.full(n, weight), np.zeros(n, dtype=np.int64), np.arange(n + 1)), shape=(n, n))
+
+
+def test_powers_are_bounded_where_columns_weigh_more_than_rows() -> None:
+    A = star_in(100, 0.3)
+    norms = [float(np.linalg.norm(np.linalg.matrix_power(A.toarray(), k), 2)) for k in range(8)]
+    assert sum(norms) <= reduction._summed(A, 0, 8) <= 3 * sum(norms)
+
+
+def test_what_floats_take_to_keep_its_size_may_grow_over_many_rounds() -> None:
+    """Ten times the float 0.1 is above 1 by less than a unit, and that counts in the end."""
+    rounds, more = 10**14, 10 * Fraction(0.1) - 1
+    assert 0 < more < UNIT_ROUNDOFF
+    powers = Fraction(rounds) * (1 + more * (rounds - 1) / 2)
+    assert powers <= Fraction(reduction._summed(sparse.csr_array(np.full((10, 10), 0.1)), 0, rounds))
+
+
+def test_sums_over_long_columns_round_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    monkeypatch.setattr(reduction, "gamma", lambda count: counted.append(count) or gamma(count))
+    reduction._summed(star_in(100, 0.3), 0, 8)
+    assert max(counted) >= 100
