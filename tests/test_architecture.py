@@ -670,10 +670,10 @@ JSON_ELSEWHERE = {
     "peers/running.py": "a form, one a line",
     "peers/transcript.py": "bytes that nodes sign, which are read back by `forms`",
     "web/guards.py": "a reply, which is a form",
-    "web/requests.py": "bytes that a hash of a request is taken of",
+    "web/requests.py": "bytes that a request is passed on as, and that a hash of it is taken of",
     "web/schema.py": "the schema of forms, and no JSON text",
     "web/sending.py": "a reply, which is a form",
-    "web/server.py": "replies, which are forms, and requests, which are read as forms with a limit on their size",
+    "web/server.py": "replies, which are forms",
     "web/worker.py": "a request that the server has read already",
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 Read = TypeVar("Read")
+Carrier = Literal["file", "request"]
 
 MOST_DIGITS = 400
 _SHOWN = 60
@@ -117,32 +118,50 @@ def canonical(value: object, *, tight: bool = False) -> bytes:
     return json_text(value, tight=tight, letters=tight, ordered=True).encode()
 
 
-def strict_json(text: str, what: str) -> object:
+def strict_json(text: str, what: str, carrier: Carrier = "file") -> object:
     """The value of a JSON text in which no field stands twice and every number is finite and of a sane length.
+
+    What a file should hold instead is said with it; whoever reads a request adds that.
 
     >>> strict_json('{"a": 1, "a": 2}', "a certificate")
     Traceback (most recent call last):
-    sottovoce.errors.InputError: a field stands twice in the same JSON object (take the original file)
+    sottovoce.errors.InputError: a field stands twice in the same JSON object: 'a' (take the original file)
     """
 
     def refused(constant: str) -> NoReturn:
-        raise InputError(f"{what} holds finite numbers only; this file holds {constant[:_SHOWN]}")
+        raise InputError(f"{what} holds finite numbers only; this {carrier} holds {constant[:_SHOWN]}")
 
     def finite(digits: str) -> float:
         value = float(digits)
         return value if math.isfinite(value) else refused(digits)
 
+    def whole(digits: str) -> int:
+        if len(digits) > MOST_DIGITS:
+            raise InputError(
+                f"a number has at most {MOST_DIGITS} digits; one in this {carrier} has {len(digits)}"
+            )
+        return int(digits)
+
+    def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
+            seen: set[str] = set()
+            twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            said = f"a field stands twice in the same JSON object: {twice[:_SHOWN]!r}"
+            raise InputError(said + _remedy("take the original file", carrier))
+        return result
+
     try:
         return json.loads(
-            text, parse_constant=refused, parse_float=finite, parse_int=_whole, object_pairs_hook=_distinct
+            text, parse_constant=refused, parse_float=finite, parse_int=whole, object_pairs_hook=distinct
         )
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{what} is a JSON file; this is not JSON ({error})") from None
+        raise InputError(f"{what} is a JSON {carrier}; this is not JSON ({error})") from None
 
 
-def read_form(value: object, kind: type[Read], what: str) -> Read:
+def read_form(value: object, kind: type[Read], what: str, carrier: Carrier = "file") -> Read:
     """The form in a value that `strict_json` read; `what` names the whole of it in a sentence about what is amiss.
 
     >>> class Claim(Form, frozen=True, kw_only=True):
@@ -154,18 +173,23 @@ def read_form(value: object, kind: type[Read], what: str) -> Read:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise InputError(_sentence(str(error), value, kind, what)) from None
+        raise InputError(_sentence(str(error), value, kind, what, carrier)) from None
 
 
-def _sentence(said: str, value: object, kind: type, what: str) -> str:
+def _remedy(text: str, carrier: Carrier) -> str:
+    return f" ({text})" if carrier == "file" else ""
+
+
+def _sentence(said: str, value: object, kind: type, what: str, carrier: Carrier) -> str:
     """What msgspec says of a document, with the place, the rule, the value and the remedy."""
     said, _, place = said.partition(" - at `$")
     steps = re.findall(r"\.{3}|[^.\[\]`]+", place)
     named = place.strip(".`") or what
     if found := re.fullmatch(r"Object missing required field `(.*)`", said, re.DOTALL):
-        return f"{named} lacks the field {found[1]} (is the file complete?)"
+        return f"{named} lacks the field {found[1]}" + _remedy("is the file complete?", carrier)
     if found := re.fullmatch(r"Object contains unknown field `(.*)`", said, re.DOTALL):
-        return f"{named} has an unknown field {found[1][:_SHOWN]} (another program may have written it)"
+        said = f"{named} has an unknown field {found[1][:_SHOWN]}"
+        return said + _remedy("another program may have written it", carrier)
     got = _shown(value, steps)
     if "base64" in said:
         return f"{named} must be bytes in base64; got {got}"
@@ -178,6 +202,7 @@ def _sentence(said: str, value: object, kind: type, what: str) -> str:
         rule = f"{', '.join(most)} or {last}" if most else last
         bound = found[2].replace("of length", "of").replace("of >=", ">=").replace("of <=", "<=")
         bound = bound.replace(">=", "of at least").replace("<=", "of at most")
+        bound = bound.replace(">", "above").replace("<", "below")
         return f"{named} must be {rule}{bound}; got {got}"
     if said.endswith("out of range"):
         return f"{named} must be a number within the range of floats; got {got}"
@@ -214,18 +239,3 @@ def _allowed(info: Any, steps: list[str]) -> Iterator[str]:  # noqa: ANN401
             yield from _allowed(info.item_type, steps[1:])
         case inspect.DictType() if steps:
             yield from _allowed(info.value_type, steps[1:])
-
-
-def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object in which no field stands twice."""
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise InputError("a field stands twice in the same JSON object (take the original file)")
-    return result
-
-
-def _whole(text: str) -> int:
-    """A whole number of no more digits than the limit."""
-    if len(text) > MOST_DIGITS:
-        raise InputError(f"a number has at most {MOST_DIGITS} digits; one in this file has {len(text)}")
-    return int(text)

@@ -49,6 +49,23 @@ def play(scene: Callable[[Jobs], Awaitable[None]], **limits: Any) -> None:
     assert not workers()
 
 
+def test_a_job_that_is_done_has_all_of_it_done() -> None:
+    asked = {
+        "graph": {"kind": "name", "name": "karate"},
+        "rounds": 10,
+        "noise_multiplier": 4,
+        "view": "neighbourhood",
+    }
+
+    async def scene(jobs: Jobs) -> None:
+        found = await jobs.wait(submit(jobs, asked, kind="account").id, 60)
+        assert found.state == "done"
+        assert found.progress is not None
+        assert found.progress.done == found.progress.total == 34 * 33
+
+    play(scene)
+
+
 def workers() -> set[psutil.Process]:
     """The processes that compute; other tests in this process may have children of their own."""
     found = set()

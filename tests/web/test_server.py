@@ -101,8 +101,8 @@ def test_a_job_is_submitted_asked_for_and_done(client: httpx.Client) -> None:
         ("/api/page?wait=31", RUN, 400, "wait must be a number of seconds from 0 to 30; got '31'"),
         ("/api/page?wait=nan", RUN, 400, "wait must be a number"),
         ("/api/page?speed=1", RUN, 400, "the only parameter is wait; got 'speed'"),
-        ("/api/page", {**RUN, "rounds": -1}, 400, "Expected `int` >= 1 - at `$.rounds`"),
-        ("/api/page", [], 400, "Expected `object`, got `array`"),
+        ("/api/page", {**RUN, "rounds": -1}, 400, "rounds must be a whole number of at least 1; got -1"),
+        ("/api/page", [], 400, "the request must be a JSON object; got a list of 0"),
     ],
 )
 def test_mistakes_are_json_with_a_remedy(

@@ -48,6 +48,9 @@ class Computation:
         """Say what became of it; what is said first counts."""
         if not self.finished.is_set():
             self.state, self.error, self.request = state, error, b""
+            if state == "done" and self.progress is not None:
+                # A worker reports now and then, and never the last step.
+                self.progress = Progress(self.progress.total, self.progress.total)
             self.finished.set()
 
     def cancel(self) -> None:

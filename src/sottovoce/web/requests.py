@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
 from sottovoce._version import __version__
+from sottovoce.errors import InputError
+from sottovoce.forms import read_form, strict_json
 from sottovoce.vocabulary import Contribution, Depth, Engine, Losses, OwnNoise, Relation, ViewName
 
 __all__ = [
@@ -24,7 +26,10 @@ __all__ = [
     "SampledRequest",
     "Source",
     "content_hash",
+    "read_request",
 ]
+
+Asked = TypeVar("Asked")
 
 Label = int | Annotated[str, msgspec.Meta(max_length=200)]
 Names = Annotated[list[Label], msgspec.Meta(min_length=1)]
@@ -181,6 +186,20 @@ class ReportRequest(AccountRequest, frozen=True, forbid_unknown_fields=True, kw_
 
 
 Request = GraphRequest | PageRequest | CurveRequest | AccountRequest | CalibrateRequest
+
+
+def read_request(body: bytes, kind: type[Asked]) -> tuple[Asked, bytes]:
+    """The request in the bytes of a client, and the bytes that it is passed on as; refused in a sentence.
+
+    Whoever calls this has limited the size of the body.
+    """
+    try:
+        read = read_form(strict_json(body.decode(), "the body", "request"), kind, "the request", "request")
+        return read, msgspec.json.encode(read)
+    except UnicodeError as error:
+        raise InputError(f"the body is text in UTF-8; {error}") from None
+    except RecursionError:
+        raise InputError("the body is nested too deeply") from None
 
 
 def content_hash(kind: str, request: Request) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.applications import Starlette
@@ -22,7 +22,7 @@ from sottovoce.page import FOLDER, INDEX, SCRIPTS, STYLE
 from sottovoce.web.guards import Guard, problem
 from sottovoce.web.jobs import Busy, Jobs
 from sottovoce.web.replies import About, AboutLimits, Fault, Job
-from sottovoce.web.requests import content_hash
+from sottovoce.web.requests import content_hash, read_request
 from sottovoce.web.schema import LONGEST_WAIT, openapi
 from sottovoce.web.sending import InParts, Outbox
 from sottovoce.web.shares import FairShares, client_name
@@ -169,7 +169,6 @@ def _submission(
     waits: FairShares,
 ) -> Endpoint:
     """What takes requests of one kind."""
-    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(KINDS[kind].request)
 
     async def submit(request: Request) -> Response:
         body = await _body(request, limits, inbox)
@@ -177,15 +176,15 @@ def _submission(
             return body
         try:
             seconds = _waiting_time(request.query_params)
-            asked = decoder.decode(body)
-        except (msgspec.DecodeError, InputError, UnicodeDecodeError, RecursionError) as error:
+            asked, passed_on = read_request(body, KINDS[kind].request)
+        except InputError as error:
             return problem(400, "input", f"{error} (see /openapi.json for what is expected)")
         client = _client(request)
         try:
-            found = running().submit(kind, msgspec.json.encode(asked), content_hash(kind, asked), client)
+            found = running().submit(kind, passed_on, content_hash(kind, asked), client)
         except Busy as error:
             return _failure(Fault("busy", str(error)))
-        del body, asked
+        del body, asked, passed_on
         # To wait is a courtesy: whose share is used up gets the job at once, and asks for it later.
         if found.state != "done" and seconds > 0 and waits.take(client):
             try:
