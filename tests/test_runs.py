@@ -102,8 +102,18 @@ def test_an_unfinished_run_is_not_written_over(tmp_path: Path) -> None:
         check_run_path(file, fresh=True)
     assert check_run_path(file) == file
     write_run(finished(), file)
-    assert check_run_path(file, fresh=True) == file
-    file.write_text("something else")
+    with pytest.raises(
+        InputError, match=r"a finished run lies there, of 6 rounds \(choose another name, or replace"
+    ):
+        check_run_path(file, fresh=True)
+    assert check_run_path(file, fresh=True, overwrite=True) == file
+    for content in (b"something else", file.read_bytes()[:3000]):
+        file.write_bytes(content)
+        with pytest.raises(
+            FileError, match=r"what lies there is none that can be read \(choose another name"
+        ):
+            check_run_path(file, fresh=True, overwrite=True)
+    file.write_bytes(b"")
     assert check_run_path(file, fresh=True) == file
 
 
@@ -112,7 +122,9 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         read_run(tmp_path / "none.npz")
     for name, content in (("text.npz", b"not a run"), ("empty.npz", b"")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(FileError, match="not a run"):
+        with pytest.raises(
+            FileError, match=r"not a whole .npz file: .* \(give what train --output wrote, or begin"
+        ):
             read_run(tmp_path / name)
     np.savez(tmp_path / "other.npz", header=np.array("{}"))
     with pytest.raises(FileError, match="a run of schema 2 was expected"):

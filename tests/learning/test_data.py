@@ -75,7 +75,7 @@ def test_bad_csv_files_are_refused(text: str, complaint: str, tmp_path: Path) ->
 def test_other_files_are_refused(tmp_path: Path) -> None:
     for name, complaint in (
         ("none.csv", "cannot be read as CSV"),
-        ("none.npz", "cannot be read as .npz"),
+        ("none.npz", "none.npz: there is no such file"),
         (
             "mnist",
             "the data must be one of digits, breast-cancer, diabetes, or a file that ends in .csv or .npz",

@@ -23,6 +23,7 @@ from sottovoce.cli.options import (
     accounted,
     network,
 )
+from sottovoce.cli.outputs import interrupted_name
 from sottovoce.cli.printing import (
     complain,
     result_page,
@@ -179,8 +180,8 @@ def _written(found: Accounted, output: Path | None, *, json: bool) -> tuple[Path
 
     try:
         if output is not None:
-            part = output.with_name(f"{output.stem}.interrupted{output.suffix}")
-            return documents.write_account_csv(found.tables, output if found.reached is None else part), None
+            place = output if found.reached is None else interrupted_name(output)
+            return documents.write_account_csv(found.tables, place), None
         if json and not all(map(documents.fits_json, found.tables)):
             return documents.write_named_account_csv(found.tables), None
     except FileError as failure:

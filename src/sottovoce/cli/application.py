@@ -37,6 +37,7 @@ from sottovoce.cli import (
     verify,
 )
 from sottovoce.cli.defaults import file_defaults
+from sottovoce.cli.outputs import check_outputs
 from sottovoce.cli.printing import complain, prepare_streams, result_console, settle_output, typed
 from sottovoce.cli.wording import SEEN_IN_WORDS, in_options
 from sottovoce.errors import InputError, NotCertified
@@ -89,7 +90,7 @@ app: App = _Program(
     help_format="plaintext",
     version=__version__,
     version_flags=["--version"],
-    config=(Env(PREFIX, show=False), file_defaults),
+    config=(Env(PREFIX, show=False), file_defaults, check_outputs),
     suppress_keyboard_interrupt=False,
     exit_on_error=False,
     print_error=False,

@@ -34,6 +34,8 @@ def graph(
     if output is not None:
         documents.check_graph_path(output)
     chosen = network(graph, weights)
+    if output is not None:
+        documents.refuse_another_graph(chosen.graph, output)
     document = documents.graph_document(chosen)
     written = documents.write_graph(chosen.graph, output) if output is not None else None
     if json:

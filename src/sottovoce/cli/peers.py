@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from sottovoce.cli.options import Config, Json, whole_number
+from sottovoce.cli.outputs import refuse_clashes
 from sottovoce.cli.printing import complain, progress, result_page, rounded_up, write_result
 from sottovoce.errors import needs
 
@@ -276,10 +277,18 @@ def certify(
 
     agreed, place = read_network(network), folder or network.parent / f"{me}.run"
     allowed = Policy(delta=agreed.settings.delta) if policy is None else read_policy(policy)
-    files = authors_of([place / "transcript.jsonl", *others])
-    identity = read_identity(keys or network.parent / f"{me}.keys")
-    made = certify_run(agreed, identity, files, delta=allowed.delta, size=allowed.size)
-    written = output or place / "certificate.json"
+    own, written = keys or network.parent / f"{me}.keys", output or place / "certificate.json"
+    transcripts = [place / "transcript.jsonl", *others]
+    refuse_clashes(
+        [("--output", str(written))],
+        [
+            ("--keys", str(own)),
+            ("NETWORK", str(network)),
+            *(("a transcript", str(each)) for each in transcripts),
+        ],
+    )
+    files = authors_of(transcripts)
+    made = certify_run(agreed, read_identity(own), files, delta=allowed.delta, size=allowed.size)
     write_run(made, written)
     write_result(
         f"{written}: what others know of {me} (check it with: sottovoce peers verify {written} {network})\n"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.options import Config, Json, ReportOption  # noqa: TC001 - the parser reads them
+from sottovoce.cli.outputs import refuse_clashes
 from sottovoce.cli.printing import complain, progress, readable, write_result
 from sottovoce.cli.reporting import check_report, say_written
 
@@ -45,9 +46,12 @@ def reproduce(
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
 ) -> int:
     """Run the paper's claims again and write figures, tables and a page that says where each holds."""
+    from sottovoce.reproductions import PAGE
     from sottovoce.reproductions import reproduce as run_studies
 
     check_report(report)
+    if report is not None:
+        refuse_clashes([("the page in --output", str(output / PAGE)), ("--report", str(report))], [])
     try:
         with progress("studies") as callback:
             done = run_studies(output, part, quick=quick, progress=callback)

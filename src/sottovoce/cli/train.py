@@ -215,6 +215,9 @@ def train(
     resume: Annotated[
         bool, Parameter(help="Go on with the unfinished run in the output file, bit for bit.")
     ] = False,
+    overwrite: Annotated[
+        bool, Parameter(help="Let the run take the place of a finished one in the output file.", negative=())
+    ] = False,
     report: ReportOption = None,
     json: Json = False,
     config: Config = None,  # noqa: ARG001 - the defaults are read before the command runs
@@ -226,7 +229,11 @@ def train(
     from sottovoce.documents import as_json, run_document, runs
 
     if output is not None:
-        runs.check_run_path(output, fresh=not resume)
+        runs.check_run_path(output, fresh=not resume, overwrite=overwrite)
+    if overwrite and (resume or output is None):
+        raise InputError(
+            "--overwrite is for a new run that goes to a file (name it with --output, or leave it out)"
+        )
     if resume and output is None:
         raise InputError("--resume goes on with the run in a file (name it with --output)")
     check_report(report)

@@ -63,6 +63,7 @@ OPTIONS = {
 }
 REMEDIES = {
     "resume=True": "--resume",
+    "overwrite=True": "--overwrite",
     "pass normalise=True": "scale the rows of the matrix",
     "read the file with directed=True": "give it as directed GraphML",
     "metropolis_weights(graph)": "--weights metropolis",

@@ -45,7 +45,7 @@ from sottovoce.documents.csv_tables import (
 )
 from sottovoce.documents.damping_files import parse_damping, read_damping
 from sottovoce.documents.files import check_path, write_bytes, write_whole
-from sottovoce.documents.graph_files import check_graph_path, write_graph
+from sottovoce.documents.graph_files import check_graph_path, refuse_another_graph, write_graph
 from sottovoce.documents.occasions import InputFile, Occasion, occasion
 from sottovoce.documents.pages import (
     CurveDocument,
@@ -142,6 +142,7 @@ __all__ = [
     "read_damping",
     "read_report",
     "read_result",
+    "refuse_another_graph",
     "report_verification_document",
     "run_document",
     "runs",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sottovoce.graphs import Graph
 
-__all__ = ["check_graph_path", "write_graph"]
+__all__ = ["check_graph_path", "refuse_another_graph", "write_graph"]
 
 
 def check_graph_path(path: str | os.PathLike[str]) -> Path:
@@ -26,9 +26,29 @@ def check_graph_path(path: str | os.PathLike[str]) -> Path:
 def write_graph(graph: Graph, path: str | os.PathLike[str]) -> Path:
     """Write `graph` as an edge list (undirected, no weights) or as GraphML (any graph), by the ending."""
     file = check_graph_path(path).resolve()
-    chunks = _graphml(graph) if file.suffix.lower() == ".graphml" else _edge_list(graph, file.name)
-    write_whole(chunks, file.parent, lambda _: file.name)
+    write_whole(_chunks(graph, file), file.parent, lambda _: file.name)
     return Path(path)
+
+
+def refuse_another_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Refuse a path where something else lies than what `write_graph` would write there."""
+    file = Path(path).resolve()
+    try:
+        there = file.read_bytes()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error.strerror or error} (choose another name)") from None
+    if there and there != "".join(_chunks(graph, file)).encode():
+        raise FileError(
+            f"{path}: a graph takes the place of the same graph alone, and something else lies there (choose another "
+            "name, or remove it)"
+        )
+
+
+def _chunks(graph: Graph, file: Path) -> Iterator[str]:
+    """The text of a graph in the form that the file's ending asks for."""
+    return _graphml(graph) if file.suffix.lower() == ".graphml" else _edge_list(graph, file.name)
 
 
 def _edges(graph: Graph) -> Iterator[tuple[int, int, float]]:

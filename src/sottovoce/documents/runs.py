@@ -7,7 +7,6 @@ the file is readable by its owner alone, and it appears whole or not at all.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 from dataclasses import asdict, replace
@@ -18,6 +17,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from sottovoce.accounting import Account, Relation, SampledAccount
+from sottovoce.arrays import read_npz
 from sottovoce.documents.accounts import HEAD, SCHEMA, Document, GraphFacts, graph_facts
 from sottovoce.documents.files import check_path, write_bytes
 from sottovoce.documents.pairs import Ends, Label, finite_or_null, plain_label
@@ -48,6 +48,7 @@ _AS_THEY_ARE = (
     "accuracy",
     "node_accuracies",
 )
+_REMEDY = "give what train --output wrote, or begin a new run under another name"
 _NOT_PRIVATE = (
     "accuracy",
     "node_accuracy",
@@ -206,17 +207,31 @@ class RunDocument(Document, frozen=True, kw_only=True, tag="run"):
     not_private: tuple[str, ...]
 
 
-def check_run_path(path: str | os.PathLike[str], *, fresh: bool = False) -> Path:
-    """The path, if a run can be put there; a `fresh` one does not take the place of an unfinished one."""
+def check_run_path(path: str | os.PathLike[str], *, fresh: bool = False, overwrite: bool = False) -> Path:
+    """The path, if a run can be put there.
+
+    A `fresh` one takes the place of a finished run if that is said, and of an unfinished one or of another file never.
+    """
     file = check_path(path, (".npz",), "a run")
-    if fresh and file.exists():
-        with contextlib.suppress(FileError):
-            found = read_run(file)
-            if not found.finished:
-                raise InputError(
-                    f"{file}: an unfinished run lies there, {found.state.round} of {found.rounds} rounds done "
-                    "(continue with resume=True, or choose another name)"
-                )
+    if not fresh or not file.exists() or not file.stat().st_size:
+        return file
+    try:
+        found = read_run(file)
+    except FileError:
+        raise FileError(
+            f"{file}: a run takes the place of a run alone, and what lies there is none that can be read (choose "
+            "another name, or remove it)"
+        ) from None
+    if not found.finished:
+        raise InputError(
+            f"{file}: an unfinished run lies there, {found.state.round} of {found.rounds} rounds done "
+            "(continue with resume=True, or choose another name)"
+        )
+    if not overwrite:
+        raise InputError(
+            f"{file}: a finished run lies there, of {found.rounds} rounds (choose another name, or replace it with "
+            "overwrite=True)"
+        )
     return file
 
 
@@ -254,18 +269,16 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     """The run in a file that `write_run` wrote; one that was tampered with into nonsense is refused."""
     file = Path(path)
     try:
-        with np.load(file, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
+        arrays = read_npz(file, str(file), _REMEDY)
         header = strict_json(str(arrays["header"]), "the header")
         if not isinstance(header, dict) or (header.get("kind"), header.get("schema")) != ("run-file", SCHEMA):
             raise FileError(f"{file}: a run of schema {SCHEMA} was expected (give what train --output wrote)")
         return _run(read_form(header, RunHeader, "the header"), arrays)
     except FileError:
         raise
-    except FileNotFoundError:
-        raise FileError(f"{file}: there is no such file (give what train --output wrote)") from None
-    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, InputError) as error:
-        raise FileError(f"{file}: not a run: {error} (write the file again)") from None
+    except (ValueError, KeyError, TypeError, AttributeError, InputError) as error:
+        reason = f"it lacks {error.args[0]}" if isinstance(error, KeyError) else error
+        raise FileError(f"{file}: not a run: {reason} ({_REMEDY})") from None
 
 
 def run_document(
@@ -455,7 +468,8 @@ def _run(header: RunHeader, arrays: Mapping[str, np.ndarray]) -> Run:
 
     state = State(header.round, *(arrays[name] for name in ("registers", "start", "average")))
     keys, before = arrays.get("keys"), arrays.get("before")
-    check_parts(state, header.rounds, before, keys)
+    history = History(**{name: arrays[f"history_{name}"] for name in History._fields})
+    check_parts(state, header.rounds, before, keys, history)
     return Run(
         **{name: getattr(header, name) for name in _AS_THEY_ARE},
         loss=_measured(header.loss),
@@ -463,7 +477,7 @@ def _run(header: RunHeader, arrays: Mapping[str, np.ndarray]) -> Run:
         average_excess_risk=_measured(header.average_excess_risk),
         settings=header.settings,
         state=state,
-        history=History(**{name: arrays[f"history_{name}"] for name in History._fields}),
+        history=history,
         account=_account(header.account),
         unconditional=_account(header.unconditional),
         averaging=None if header.averaging is None else _account(header.averaging),

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import io
 import itertools
-import zipfile
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 
+from sottovoce.arrays import read_npy, read_npz
 from sottovoce.errors import FileError, GraphError
 from sottovoce.graphs.contents import foreign_kind
 from sottovoce.graphs.edgelists import names_edges
@@ -162,32 +162,25 @@ def _sums_to_1(table: Any) -> bool:  # noqa: ANN401
 
 
 def _from_npy(content: bytes, name: str) -> Any:  # noqa: ANN401
-    if not content.startswith(b"\x93NUMPY"):
-        raise FileError(
-            f"{name}: a .npy file must hold one plain array of numbers; found something else (save it with numpy.save)"
-        )
-    try:
-        return np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise FileError(
-            f"{name}: a .npy file must hold one plain array of numbers; numpy says: {_sentence(error)} (save "
-            "it again with numpy.save, without pickled objects)"
-        ) from None
+    return read_npy(content, name, "save one plain array of numbers with numpy.save")
 
 
 def _from_npz(content: bytes, name: str) -> Any:  # noqa: ANN401
     rule = "a .npz file must hold one sparse matrix or one array with two dimensions"
     remedy = "save it with scipy.sparse.save_npz or numpy.savez"
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            if "format" in archive.files:
-                return scipy.sparse.load_npz(io.BytesIO(content))
-            arrays = [array for key in archive.files if (array := archive[key]).ndim == 2]
-            found = ", ".join(archive.files) or "nothing"
-    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-        raise FileError(f"{name}: {rule}; numpy says: {_sentence(error)} ({remedy})") from None
+    found = read_npz(content, name, remedy)
+    if "format" in found:
+        spoilt = [key for key, array in found.items() if key != "data" and array.dtype.kind not in "buiSU"]
+        if spoilt:
+            raise FileError(f"{name}: {rule}; its {spoilt[0]} are not whole numbers ({remedy})")
+        try:
+            return scipy.sparse.load_npz(io.BytesIO(content))
+        except (ValueError, KeyError, AttributeError, TypeError, IndexError, OverflowError) as error:
+            raise FileError(f"{name}: {rule}; scipy says: {_sentence(error)} ({remedy})") from None
+    arrays = [array for array in found.values() if array.ndim == 2]
     if len(arrays) != 1:
-        raise FileError(f"{name}: {rule}; found {len(arrays)} such arrays among {found} ({remedy})")
+        named = ", ".join(found) or "nothing"
+        raise FileError(f"{name}: {rule}; found {len(arrays)} such arrays among {named} ({remedy})")
     return arrays[0]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from sottovoce.arrays import read_npz
 from sottovoce.errors import FileError, InputError, at_least, needs
 
 if TYPE_CHECKING:
@@ -230,12 +231,7 @@ def _published(name: str, features: Array, labels: Array, classes: int) -> Data:
 
 def _from_npz(path: Path, classification: bool) -> Data:
     """The arrays `features` and `labels` of an .npz file."""
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(f"{path}: cannot be read as .npz: {reason} (check the file and its path)") from None
+    arrays = read_npz(path, str(path), "write it again with numpy.savez(file, features=…, labels=…)")
     missing = {"features", "labels"} - arrays.keys()
     if missing:
         raise FileError(
@@ -325,7 +321,9 @@ def _as_data(path: Path, features: NDArray[Any], labels: NDArray[Any], classific
 def _numbers(name: str, what: str, values: ArrayLike, axes: int) -> Array:
     """An array of finite floats with so many axes."""
     try:
-        array = np.array(values, dtype=np.float64)
+        given = np.asarray(values)
+        # Times would count as numbers, and complex numbers lose a part.
+        array = np.array("" if given.dtype.kind in "cmM" else values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name}: {what} must be numbers; got something else (mend the file)") from None
     if array.ndim != axes:

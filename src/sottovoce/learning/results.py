@@ -170,7 +170,11 @@ class Run:
 
 
 def check_parts(
-    state: State, rounds: int, before: NDArray[np.float64] | None, keys: NDArray[np.uint64] | None
+    state: State,
+    rounds: int,
+    before: NDArray[np.float64] | None,
+    keys: NDArray[np.uint64] | None,
+    history: History,
 ) -> None:
     """Refuse parts of a run, as a file holds them, that cannot be of one run."""
     shape, done = state.registers.shape, state.round
@@ -183,6 +187,13 @@ def check_parts(
         raise InputError("its keys are not two 64-bit numbers for each node")
     if (before is None) != (done in {0, rounds}) or (before is not None and before.shape != shape):
         raise InputError("its round and the models before it do not fit each other")
+    if before is not None and before.dtype != np.float64:
+        raise InputError("the models before its round are not floating-point numbers")
+    length = history.rounds.shape
+    if len(length) != 1 or history.rounds.dtype != np.int64:
+        raise InputError("its history does not name rounds")
+    if any(column.shape != length or column.dtype != np.float64 for column in history[1:]):
+        raise InputError("its history has not one number for each of the rounds that it names")
 
 
 def shown_epsilons(

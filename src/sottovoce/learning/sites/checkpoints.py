@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from msgspec import Meta
 
+from sottovoce.arrays import check_declared
 from sottovoce.errors import FileError, InputError
 from sottovoce.files import put_whole
 from sottovoce.forms import Form, json_text, read_form, strict_json
@@ -106,6 +107,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """What a file says of a run; one that is torn or of another kind is refused. No code in it is run."""
     file = Path(path)
     try:
+        check_declared(file)
         found = torch.load(file, map_location="cpu", weights_only=True)
         if not isinstance(found, dict) or (found.get("kind"), found.get("schema")) != (_KIND, _SCHEMA):
             raise InputError(f"a checkpoint of schema {_SCHEMA} was expected")
@@ -145,13 +147,14 @@ def _read(found: dict[str, Any]) -> Checkpoint:
     state = State(head.round, *(found[name].numpy() for name in ("registers", "start", "average")))
     before = None if found["before"] is None else found["before"].numpy()
     keys = None if found["keys"] is None else found["keys"].numpy().view(np.uint64)
-    check_parts(state, head.rounds, before, keys)
+    history = History(**{name: found["history"][name].numpy() for name in History._fields})
+    check_parts(state, head.rounds, before, keys, history)
     return Checkpoint(
         settings=read_form(strict_json(head.settings, "settings"), dict[str, Any], "settings"),
         rounds=head.rounds,
         state=state,
         before=before,
-        history=History(**{name: found["history"][name].numpy() for name in History._fields}),
+        history=history,
         noise_multiplier=head.noise_multiplier,
         seeded=head.seeded,
         zeroed=head.zeroed,
