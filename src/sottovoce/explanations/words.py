@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words that answers use, each in three sentences, and where to read on."""
+"""Views, assumptions, methods and numbers, each in three sentences."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-__all__ = ["EXPLANATIONS", "KINDS", "VIEW_QUESTIONS", "Explanation", "either"]
+__all__ = ["KINDS", "VIEW_QUESTIONS", "WORDS", "Explanation", "either", "explained"]
 
-Kind = Literal["view", "assumption", "method", "number"]
+Kind = Literal["view", "assumption", "method", "number", "row"]
 KINDS: dict[Kind, str] = {
     "view": "what an observer sees",
     "assumption": "what a guarantee rests on",
     "method": "what proved an upper end",
     "number": "what a number means",
+    "row": "what a row or a column of an answer says",
 }
 
 
@@ -44,22 +45,23 @@ class Explanation(NamedTuple):
 
 
 def _view(*sentences: str) -> Explanation:
-    return _explained("view", sentences, "docs/guide.md#choosing-a-view")
+    return explained("view", sentences, "docs/guide.md#choosing-a-view")
 
 
 def _assumption(read_on: str, *sentences: str) -> Explanation:
-    return _explained("assumption", sentences, read_on)
+    return explained("assumption", sentences, read_on)
 
 
 def _method(read_on: str, *sentences: str) -> Explanation:
-    return _explained("method", sentences, read_on)
+    return explained("method", sentences, read_on)
 
 
 def _number(read_on: str, *sentences: str) -> Explanation:
-    return _explained("number", sentences, read_on)
+    return explained("number", sentences, read_on)
 
 
-def _explained(kind: Kind, sentences: tuple[str, ...], read_on: str) -> Explanation:
+def explained(kind: Kind, sentences: tuple[str, ...], read_on: str) -> Explanation:
+    """Three sentences of a kind, and where to read on."""
     first, second, third = sentences
     return Explanation(kind=kind, sentences=(first, second, third), read_on=read_on)
 
@@ -70,7 +72,7 @@ _THEOREM = "docs/training.md#the-theorem"
 _ASSUMES = "docs/mathematics.md#10-what-it-assumes"
 _EPSILON = "docs/mathematics.md#9-from-δ-to-ε-δ"
 
-EXPLANATIONS: dict[str, Explanation] = {
+WORDS: dict[str, Explanation] = {
     "everyone": _view(
         "Every message of every round is seen.",
         "This is local DP: it protects from anyone, wire-tappers and all other nodes together included.",
@@ -160,6 +162,18 @@ EXPLANATIONS: dict[str, Explanation] = {
         "All patterns of signs were tried, for contributions that are numbers.",
         "The largest value is Δ² itself but for rounding.",
         "It is done up to 20 rounds.",
+    ),
+    "exact": _method(
+        _SENSITIVITY,
+        "A closed form: every message is seen, so Δ² is the number of rounds in which a target contributes.",
+        "Both ends of Δ² are that number.",
+        "It is local DP, which no topology improves.",
+    ),
+    "infinite": _method(
+        "docs/protocols.md#infinite",
+        "Something that a target contributes is seen beside no noise that the observer does not know.",
+        "No noise multiplier helps, and ε is infinite at every δ.",
+        "Another protocol, another view or hidden own noise may cover it; the answer says which noise is missing.",
     ),
     "blocks": _method(
         "docs/protocols.md#how-it-is-computed",
@@ -257,6 +271,30 @@ EXPLANATIONS: dict[str, Explanation] = {
         "Δ² says how far a record moves what is seen, in units of the noise that hides it.",
         "Local DP over T rounds has Δ² = T; averaging among hidden nodes makes it smaller.",
         "It belongs to graph, protocol, view and pair, and not to the amount of noise.",
+    ),
+    "interval": _number(
+        "README.md#how-to-read-an-interval",
+        "Every privacy number has two ends, with the truth between them.",
+        "The lower end is attained by some data, the witness; the upper end is proved, rounding included.",
+        "What a person is promised comes from the upper end.",
+    ),
+    "witness": _number(
+        "README.md#how-to-read-an-interval",
+        "A stream of contributions that attains the lower end of Δ².",
+        "No correct bound for that view can be smaller.",
+        "An audit simulates it and says which ε it must leak.",
+    ),
+    "gap": _number(
+        "docs/guide.md#weights",
+        "The spectral gap γ of the gossip weights: 1 less the second largest modulus of their eigenvalues.",
+        "The larger it is, the faster nodes agree, and the more of them hide a target.",
+        "It describes the network, and no guarantee rests on it.",
+    ),
+    "rate": _number(
+        "docs/mathematics.md#8-rates",
+        "What Δ² grows by in each round in the long run: the limit of Δ²/T as the rounds T grow.",
+        "At a finite T the quotient can be larger.",
+        "A guarantee over T rounds comes from account, not from the rate.",
     ),
     "noise-multiplier": _number(
         "docs/guide.md#how-much-noise-is-enough",
