@@ -22,6 +22,7 @@ from tests.studies.small import quick
 
 from sottovoce import Program
 from sottovoce.cli import main
+from sottovoce.explanations import EXPLANATIONS
 from sottovoce.studies import catalogue, utility
 from sottovoce.views import VIEW_NAMES
 
@@ -50,16 +51,7 @@ TYPED = ("README.md",)
 EVERY_DOCUMENT = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.load] if name in TYPED else []) for name in DOCUMENTS]
 )
-METHODS = {"abs", "blocks", "dual", "spectral", "horizon", "lags", "peak", "projection"} | {
-    "cap",
-    "enumeration",
-    "exact",
-    "infinite",
-    "memory-one",
-    "shift",
-    "twins",
-    "unreached",
-}
+METHODS = {name for name, each in EXPLANATIONS.items() if each.kind == "method"}
 
 
 class Block(NamedTuple):
@@ -295,7 +287,7 @@ def test_every_view_and_every_method_has_its_row() -> None:
     text = README.read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE))
     assert rows == METHODS | set(VIEW_NAMES)
-    rooms = [ROOT / "src/sottovoce" / room for room in ("sensitivities", "feedback")]
+    rooms = [ROOT / "src/sottovoce" / room for room in ("sensitivities", "feedback", "accounting")]
     sources = "".join(path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.py"))
     assert all(f'"{method}"' in sources for method in METHODS)
 

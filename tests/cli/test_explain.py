@@ -8,7 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sottovoce.explanations import EXPLANATIONS, KINDS
+import pytest
+
+from sottovoce.explanations import ALIASES, EXPLANATIONS, KINDS
+from sottovoce.graphs import as_graph
 from sottovoce.views import ASSUMPTIONS, VIEW_NAMES
 
 Run = Callable[..., Any]
@@ -43,7 +46,56 @@ def test_every_view_assumption_and_bound_is_explained() -> None:
     assert known("assumption") == set(ASSUMPTIONS)
     found = methods_in_the_sources()
     assert {"cap", "abs", "peak", "shift", "unreached"} <= found
-    assert found - {"infinite"} <= known("method")
+    assert found <= known("method")
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| method |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `([a-z-]+)`", table, re.MULTILINE)) == known("method")
+    assert set(ALIASES.values()) <= {*EXPLANATIONS, *KINDS}
+    assert not ALIASES.keys() & EXPLANATIONS.keys()
+
+
+SHORT = ("--rounds", "4", "--noise-multiplier", "3")
+ANSWERS = (
+    ("account", "florentine", *SHORT),
+    ("account", "florentine", *SHORT, "--view", "everyone"),
+    ("account", "florentine", *SHORT, "--view", "secure-sum", "--output", "a.csv"),
+    ("account", "florentine", *SHORT, "--view", "secure-sum", "--protocol", "momentum:beta=0.9"),
+    ("account", "florentine", *SHORT, "--view", "secure-sum", "--updates", "0.9,1"),
+    ("account", "florentine", *SHORT, "--view", "secure-sum", "--damping", "0.9"),
+    ("account", "florentine", *SHORT, "--view", "secure-sum", "--participation", "poisson:0.5"),
+    ("calibrate", "florentine", "--rounds", "4", "--view", "secure-sum", "--target-epsilon", "1"),
+    ("coalition", "florentine", *SHORT, "--target", "Medici", "--size", "2", "--view", "coalition-sums"),
+    ("rate", "florentine", "--view", "secure-sum", "--observer", "Medici"),
+    ("train", "synthetic", "--graph", "ring:n=4", *SHORT, "--view", "secure-sum", "--output", "r.npz"),
+    ("train", "digits", "--graph", "ring:n=4", *SHORT, "--batch-fraction", "0.5"),
+    ("train", "digits", "--graph", "ring:n=4", *SHORT, "--batches", "2", "--local-steps", "2"),
+)
+
+
+@pytest.mark.parametrize("words", ANSWERS, ids=" ".join)
+def test_every_row_and_bound_of_an_answer_can_be_asked(
+    words: tuple[str, ...], sottovoce: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    code, out, err = sottovoce(*words)
+    assert code == 0, err
+    nodes = {"everyone", *map(str, as_graph("florentine").labels), *map(str, range(10))}
+    rows = [re.split(r"\s{2,}", line) for line in out.splitlines() if re.search(r"\S\s{2,}\S", line)]
+    asked = {row[0] for row in rows} - nodes - {""}
+    for row in rows:
+        if row[0] in {"target", "bound"}:
+            # Names of bounds, or the heading of a table whose columns are called like rows.
+            asked |= {word for word in row[1:] if word not in nodes}
+        if row[0] == "" and row[1:2] == ["worst"]:
+            asked |= set(row[1:])
+    assert len(asked) > 8
+    for word in sorted(asked):
+        assert sottovoce("explain", word.removeprefix("--")).code == 0, word
+
+
+@pytest.mark.parametrize("word", ["ε", "δ", "μ", "Δ²", "gap", "central", "witness", "exact", "infinite"])
+def test_symbols_and_words_of_answers_can_be_asked(word: str, sottovoce: Run) -> None:
+    code, out, _ = sottovoce("explain", word)
+    assert (code, len(out.splitlines()) > 2) == (0, True)
 
 
 def test_an_explanation_is_three_sentences_and_leads_on() -> None:
@@ -71,4 +123,4 @@ def test_a_word_a_kind_or_everything_can_be_asked(sottovoce: Run) -> None:
     assert list(document) == list(EXPLANATIONS)
     code, _, err = sottovoce("explain", "dul")
     assert code == 2
-    assert "dual" in err
+    assert "WORD must be one that answers use; got 'dul' (did you mean dual" in err

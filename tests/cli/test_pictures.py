@@ -34,3 +34,15 @@ def test_a_picture_that_cannot_be_written_is_refused_before_the_work(
     )
     assert (code, out) == (2, "")
     assert rule in err
+
+
+def test_letters_that_no_font_has_are_told_once(sottovoce: Run, tmp_path: Path) -> None:
+    names = [chr(0x10FFF0 + k) for k in range(3)]
+    (tmp_path / "g.csv").write_text("source,target\n" + "".join(f"{name}x,a\n" for name in names))
+    asked = ("account", "g.csv", "--rounds", "2", "--noise-multiplier", "3", "--plot", "p.svg")
+    code, _, err = sottovoce(*asked)
+    assert code == 0
+    told = [line for line in err.splitlines() if "no installed font has" in line]
+    assert len(told) == 1
+    assert "Glyph" not in err
+    assert "figures show boxes in their place (install a font" in told[0]

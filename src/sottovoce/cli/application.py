@@ -38,7 +38,14 @@ from sottovoce.cli import (
 )
 from sottovoce.cli.defaults import file_defaults
 from sottovoce.cli.outputs import check_outputs
-from sottovoce.cli.printing import complain, prepare_streams, result_console, settle_output, typed
+from sottovoce.cli.printing import (
+    complain,
+    letters_told,
+    prepare_streams,
+    result_console,
+    settle_output,
+    typed,
+)
 from sottovoce.cli.wording import SEEN_IN_WORDS, in_options
 from sottovoce.errors import InputError, NotCertified
 
@@ -150,7 +157,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _outcome(tokens: list[str]) -> int:
     """The exit code of the command in `tokens`; only an interrupt passes."""
     try:
-        code = app(tokens, console=result_console())
+        with letters_told():
+            code = app(tokens, console=result_console())
     except CycloptsError as error:
         complain(f"error: {_sentence(error, tokens)} (see {_help_command(error)})")
         return 2

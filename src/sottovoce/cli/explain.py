@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from sottovoce.cli.options import Json  # noqa: TC001 - the parser reads the annotations
 from sottovoce.cli.printing import result_page, write_result
-from sottovoce.errors import one_of
-from sottovoce.explanations import EXPLANATIONS, KINDS, VIEW_QUESTIONS, either
+from sottovoce.errors import InputError
+from sottovoce.explanations import ALIASES, EXPLANATIONS, KINDS, VIEW_QUESTIONS, either
 
 __all__ = ["EXAMPLE", "USAGE", "explain"]
 
@@ -22,8 +23,9 @@ def explain(
     word: Annotated[
         str | None,
         Parameter(
-            help="A view, an assumption, a method or a number, as answers name them; or one of these four words for "
-            "all of its kind. Without it, everything that can be asked.",
+            help="A view, an assumption, a method, a number or a row of a table, as answers name them (two words in "
+            "quotes); or one of view, assumption, method, number and row for all of its kind. Without it, everything "
+            "that can be asked.",
             show_default=False,
         ),
     ] = None,
@@ -31,11 +33,17 @@ def explain(
     *,
     json: Json = False,
 ) -> int:
-    """Explain a view, an assumption, a method or a number in three sentences, and say where to read on."""
+    """Explain a view, an assumption, a method, a number or a row in three sentences, and say where to read on."""
     from sottovoce.documents import as_json
 
-    if word is not None:
-        one_of((*KINDS, *EXPLANATIONS), word=word)
+    word = ALIASES.get(word or "", word)
+    if word is not None and word not in {*KINDS, *EXPLANATIONS}:
+        near = difflib.get_close_matches(word, [*KINDS, *EXPLANATIONS], n=3)
+        raise InputError(
+            f"WORD must be one that answers use; got {word!r} ("
+            + (f"did you mean {' or '.join(near)}? " if near else "")
+            + "sottovoce explain lists them)"
+        )
     chosen = {name: each for name, each in EXPLANATIONS.items() if word is None or word in {name, each.kind}}
     if json:
         write_result(

@@ -6,10 +6,12 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shlex
 import sys
+import warnings
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -23,6 +25,7 @@ __all__ = [
     "as_given",
     "both_ends",
     "complain",
+    "letters_told",
     "prepare_streams",
     "progress",
     "readable",
@@ -37,6 +40,8 @@ __all__ = [
     "write_result",
 ]
 
+
+_NO_LETTER = r"Glyph (\d+) .*missing from font"
 
 typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
 """The words after `sottovoce` on the command line."""
@@ -124,6 +129,31 @@ def progress(description: str) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(description, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def letters_told() -> Iterator[None]:
+    """Say once, and last, which letters of figures no installed font has; matplotlib warns of each, each time."""
+    missing: dict[str, None] = {}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", message=_NO_LETTER)
+        show = warnings.showwarning
+
+        def told(message: Warning | str, *place: Any) -> None:  # noqa: ANN401 - what Python hands over
+            found = re.match(_NO_LETTER, str(message))
+            if found is None:
+                show(message, *place)
+            else:
+                missing[chr(int(found[1]))] = None
+
+        warnings.showwarning = told  # type: ignore[assignment]
+        yield
+    if missing:
+        shown = "".join(list(missing)[:20]) + (" …" if len(missing) > 20 else "")
+        complain(
+            f"warning: no installed font has {shown}, and figures show boxes in their place (install a font that has "
+            "them, such as Noto Sans CJK)"
+        )
 
 
 def prepare_streams() -> None:

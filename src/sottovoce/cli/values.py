@@ -180,10 +180,11 @@ def _views(word: str) -> Iterator[Candidate]:
 
 def _words(_: str) -> Iterator[Candidate]:
     """Words that can be explained."""
-    from sottovoce.explanations import EXPLANATIONS, KINDS
+    from sottovoce.explanations import ALIASES, EXPLANATIONS, KINDS
 
     yield from (Candidate(kind, about) for kind, about in KINDS.items())
     yield from (Candidate(word, each.kind) for word, each in EXPLANATIONS.items())
+    yield from (Candidate(word, same) for word, same in ALIASES.items())
 
 
 def _updates(_: str) -> Iterator[Candidate]:

@@ -110,6 +110,9 @@ def save_figure(figure: Figure, file: Path) -> Path:
     """Write a figure, whose file depends on what is drawn alone."""
     from matplotlib import rc_context
 
+    from sottovoce.report.figures.letters import find_fonts
+
+    find_fonts(figure)
     # Neither date nor chance, so that the same account gives the same file.
     dated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(file.suffix.lower())
     try:

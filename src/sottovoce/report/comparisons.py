@@ -114,6 +114,7 @@ def _figure(found: Sequence[Contender], target_epsilon: float | None) -> Figure:
     """The figure of a comparison."""
     from matplotlib.figure import Figure
 
+    from sottovoce.report.figures.letters import find_fonts, widened
     from sottovoce.report.figures.style import GREY, RED
 
     figure = Figure(figsize=(7.0, 1.6 + 0.42 * len(found)), layout="constrained")
@@ -150,4 +151,6 @@ def _figure(found: Sequence[Contender], target_epsilon: float | None) -> Figure:
         ax.set_xlabel(f"noise multiplier for ε = {target_epsilon:g} at δ = {table.delta:g}")
         ax.set_title(f"T = {table.protocol.rounds}")
     ax.spines[["top", "right"]].set_visible(False)
+    find_fonts(figure)
+    widened(figure, ax)
     return figure

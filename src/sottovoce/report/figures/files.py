@@ -18,6 +18,7 @@ from sottovoce.report.figures.errata import (
     draw_removed_noise,
     draw_vectors,
 )
+from sottovoce.report.figures.letters import find_fonts
 from sottovoce.report.figures.protocols import (
     draw_encoders,
     draw_equal_error,
@@ -79,6 +80,7 @@ def figure_bytes(figure: Figure, form: Literal["svg", "png"]) -> bytes:
     """A picture as a file's content; the same picture gives the same bytes."""
     buffer = io.BytesIO()
     figure.set_facecolor("white")
+    find_fonts(figure)
     # `savefig` would draw everything once more, to lay it out: so does the drawing itself.
     canvas: Any
     with looks():
