@@ -25,9 +25,11 @@ from sottovoce.accounting import (
     Relation,
     account,
     account_all,
+    best_guess,
     calibrate,
     central_account,
     local_account,
+    sampled_account,
 )
 from sottovoce.cli.tables import meaning
 from sottovoce.errors import GraphError, InputError, NotCertified, ViewError
@@ -764,9 +766,32 @@ def test_no_guess_is_right_more_often_than_always(mu: float) -> None:
     account = Account(mu=Interval.exactly(mu), relation="add-remove", method="exact", target=1)
     assert 99.9 < account.best_guess() <= 100.0
     assert "101%" not in meaning(account, "add-remove")
-    assert "101%" not in odds(3.0, 1e-5, "a record", right=math.nextafter(100.0, math.inf))
+    assert "101%" not in odds(3.0, 1e-5, "a record", mu=mu)
     open_end = Account(mu=Interval(1.0, math.inf), relation="add-remove", method="cap", target=1)
     assert meaning(open_end, "add-remove").startswith("No bound on what is learnt about node 1 is proved")
+
+
+@pytest.mark.parametrize("mu", [1e-9, 0.1, 0.7, 2.5, 6.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
+def test_a_gaussian_gives_guesses_less_than_its_own_epsilon_and_delta_do(mu: float, delta: float) -> None:
+    epsilon = gaussian.epsilon(mu, delta)
+    both, bare = best_guess(mu, epsilon=epsilon, delta=delta), best_guess(epsilon=epsilon, delta=delta)
+    with mpmath.workdps(40):
+        assert both >= 100 * mpmath.ncdf(mpmath.mpf(mu) / 2)
+        ratio = mpmath.exp(mpmath.mpf(float(epsilon)))
+        assert bare >= 100 * (ratio + mpmath.mpf(delta)) / (ratio + 1)
+    assert both == best_guess(mu) <= bare
+    # Without any ε the sharper one of the two is δ at ε = 0.
+    assert math.isclose(best_guess(epsilon=0.0, delta=gaussian.delta(mu, 0.0)), best_guess(mu))
+
+
+def test_coins_make_a_guess_less_often_right() -> None:
+    ring = gossip(graphs.metropolis_weights("ring:n=6"), rounds=20)
+    found = sampled_account(
+        ring, "secure-sum", noise_multiplier=2.0, delta=1e-5, participation="poisson:0.1"
+    ).account()
+    assert found.best_guess() < found.always.best_guess()
+    assert found.best_guess() >= best_guess(epsilon=0.0, delta=found.delta(0.0).upper)
 
 
 def test_energies_over_many_rounds_are_refused_by_their_name() -> None:

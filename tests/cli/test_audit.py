@@ -57,6 +57,7 @@ def test_the_json_object_is_what_the_library_finds(sottovoce: Run) -> None:
         "witness_epsilon": found.witness_epsilon,
         "attack_mu": found.attack_mu,
         "empirical_epsilon_lower": found.empirical_epsilon_lower,
+        "certified_mu_upper": found.account.mu.upper,
         "empirical_mu_lower": found.empirical_mu_lower,
         "gaussian_epsilon_lower": found.gaussian_epsilon_lower,
         "confidence": 0.999,

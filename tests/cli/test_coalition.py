@@ -124,6 +124,7 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
         "coalitions": 15,
         "epsilon": {"lower": account.epsilon().lower, "upper": account.epsilon().upper},
         "epsilon_upper_bound": anyone.epsilon().upper,
+        "mu_upper_bound": anyone.mu.upper,
         "trace": [
             {
                 "evaluated": step.evaluated,
@@ -137,7 +138,9 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
 
 def test_json_without_noise_has_no_epsilon(sottovoce: Run) -> None:
     document = json.loads(sottovoce(*RING, "--json").out)
-    assert [document[key] for key in ("noise_multiplier", "epsilon", "epsilon_upper_bound")] == [None] * 3
+    assert [
+        document[key] for key in ("noise_multiplier", "epsilon", "epsilon_upper_bound", "mu_upper_bound")
+    ] == [None] * 4
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])

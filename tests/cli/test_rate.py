@@ -79,6 +79,8 @@ def test_json_holds_exactly_the_schema(sottovoce: Run) -> None:
         "assumption": "oblivious",
         "protocol": "gossip",
         "program": "message = model + contribution + u; exchange message → model",
+        "pairs_computed": 1,
+        "pairs_possible": 20,
         "pairs": [
             {
                 "observer": [0],

@@ -88,3 +88,44 @@ def test_commands_without_an_epsilon_refuse_coins(sottovoce: Run) -> None:
     )
     assert code == 2
     assert "poisson:0.1 is by coins, and Δ² has none" in " ".join(err.split())
+
+
+def test_a_number_of_some_pairs_says_which_and_out_of_how_many(sottovoce: Run) -> None:
+    words = (*ACCOUNT, "--view", "secure-sum", "--observer", "0")
+    some = " ".join(sottovoce(*words).out.split())
+    assert "for the worst of the 4 pairs looked at, out of 20, in the secure-sum view." in some
+    assert "4 of 20 pairs looked at observers 0 relation" in some
+    one = sottovoce(*words, "--target", "2", "--json")
+    document = json.loads(one.out)
+    assert (document["pairs_computed"], document["pairs_possible"]) == (1, 20)
+    assert (document["observers"], document["targets"]) == ([0], [2])
+    text = " ".join(sottovoce(*words, "--target", "2").out.split())
+    assert text.startswith(
+        f"ε ≤ {rounded_up(document['epsilon'])} at δ = 1e-05 for what node 0 can learn about node 2 in the"
+    )
+    assert "1 of 20 pairs looked at observers 0 targets 2" in text
+    for said in (some, text):
+        assert "worst pair" not in said
+    pooled = ("--view", "coalition-sums", "--observer", "0", "--observer", "2")
+    together = " ".join(sottovoce(*ACCOUNT, *pooled).out.split())
+    assert "for the worst pair of the coalition 0, 2 in the coalition-sums view." in together
+    whole = json.loads(sottovoce(*ACCOUNT, "--view", "secure-sum", "--json").out)
+    assert (whole["pairs_computed"], whole["pairs_possible"]) == (20, 20)
+    assert not {"observers", "targets"} & set(whole)
+
+
+@pytest.mark.parametrize("coins", [(), ("--participation", "poisson:0.2")])
+@pytest.mark.parametrize(
+    ("restricted", "kept"),
+    [
+        ((), "every pair within"),
+        (("--observer", "1"), "the 4 pairs looked at, out of 20, within"),
+        (("--observer", "1", "--target", "3"), "what node 1 can learn about node 3 within"),
+    ],
+)
+def test_calibrated_noise_is_said_to_keep_what_was_looked_at(
+    sottovoce: Run, coins: tuple[str, ...], restricted: tuple[str, ...], kept: str
+) -> None:
+    words = ("calibrate", "ring:n=5", "--rounds", "5", "--view", "secure-sum", "--target-epsilon", "0.5")
+    said = " ".join(sottovoce(*words, *coins, *restricted).out.split())
+    assert said.partition(" ε = 0.5 ")[0].endswith(f"keeps {kept}")

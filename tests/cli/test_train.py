@@ -506,6 +506,24 @@ def test_what_was_not_finite_is_told_to_nobody(sottovoce: Run, tmp_path: Path) -
     assert "zeroed" not in (tmp_path / "run.html").read_text()
 
 
+def test_a_run_that_looks_at_one_observer_says_so(sottovoce: Run, tmp_path: Path) -> None:
+    words = ("train", "synthetic", *SUMS[2:], *NOISE, "--observer", "3")
+    text = " ".join(sottovoce(*words, "--report", "r.html").out.split())
+    assert "any observer" not in text
+    document = json.loads(sottovoce(*words, "--json").out)
+    computed, possible = document["pairs_computed"], document["pairs_possible"]
+    assert computed < possible == (computed + 1) * computed
+    assert (
+        f"at most in the {computed} pairs looked at, out of {possible} of the secure-sum view: node 3" in text
+    )
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert f"{computed} of {possible} pairs of observer and target were computed." in page
+    budget = ("--target-epsilon", "3", "--observer", "3", "--report", "b.html")
+    assert sottovoce("train", "synthetic", *SUMS[2:], *budget).code == 0
+    page = (tmp_path / "b.html").read_text("utf-8")
+    assert f"quadratic, for the {computed} pairs that were computed, out of {possible}." in page
+
+
 def test_every_output_leads_with_what_is_certified_and_has_local_dp_beside_it(sottovoce: Run) -> None:
     for data, assumption in (("breast-cancer", "smooth"), ("synthetic", "quadratic")):
         words = ("train", data, *SUMS[2:], *NOISE)

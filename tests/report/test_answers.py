@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -144,7 +145,28 @@ def test_a_bound_that_is_read_out_is_rounded_up(reports: dict[str, Path]) -> Non
     assert "assuming smooth ends at 5.439, local DP, without any assumption ends at ∞" in curves.charts[3]
 
 
+@pytest.mark.parametrize("kind", ["coalition", "audit", "summary", "train"])
+def test_how_often_a_guess_is_right_follows_from_what_is_known_of_the_gaussian(
+    kind: str, reports: dict[str, Path]
+) -> None:
+    read = read_report(reports[kind]).result
+    assert read is not None
+    document: Any = read.document
+    mu = {
+        "coalition": lambda: document.mu_upper_bound,
+        "audit": lambda: document.certified_mu_upper,
+        "summary": lambda: document.worst.mu.upper,
+        "train": lambda: document.account.mu.upper,
+    }[kind]()
+    right = 50 * (1 + math.erf(mu / 2 / math.sqrt(2)))
+    assert f"The best guess is right at most {rounded_up(right, 3)} % of the time".replace(
+        " %", "%"
+    ) in first(reports[kind])
+
+
 FORGERIES: list[tuple[str, str, str]] = [
+    ("account.mu.upper", "0.01", "μ of its view must be at least"),
+    ("pairs_computed", "3", "the number of pairs of its run must be that of its pairs"),
     ("account.epsilon.upper", "0.5", "ε of its view must be at least"),
     ("unconditional.epsilon.upper", "0.5", "ε of local DP must be at least"),
     ("history.unconditional.3", "0.01", "ε of local DP after 4 rounds must be at least"),

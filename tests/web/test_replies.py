@@ -31,7 +31,7 @@ OPTIONAL = {
     "curve": set(),
     "account": {"kind", "pairs"},
     "calibrate": {"kind"},
-    "sampled": {"kind"},
+    "sampled": {"kind", "observers"},
     "report": set(),
 }
 

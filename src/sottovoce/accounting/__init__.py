@@ -22,6 +22,7 @@ from sottovoce.accounting.values import (
     Assumption,
     Facts,
     Relation,
+    best_guess,
     mu_ends,
     noise_enough,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "SampledAccount",
     "account",
     "account_all",
+    "best_guess",
     "binomial_above",
     "calibrate",
     "calibrate_sampled",

@@ -82,8 +82,8 @@ def account(
     Without --view the larger ε of secure-sum and neighbourhood leads; a report or a figure shows that view.
 
     Ctrl-C keeps and shows the observers that are finished, with exit code 130; --output pairs.csv then writes
-    pairs.interrupted.csv. With --participation poisson:0.1 there is one number, for the worst pair, and the bound that
-    gave it.
+    pairs.interrupted.csv. With --participation poisson:0.1 there is one number, for the worst of the pairs looked at,
+    and the bound that gave it.
     """
     from sottovoce.documents import check_csv_path
 

@@ -12,13 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from sottovoce.cli.printing import as_given, readable, rounded_up
+from sottovoce.documents import pairs_possible
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
     from rich.console import Console, ConsoleOptions, RenderResult
 
-    from sottovoce.accounting import Account
+    from sottovoce.accounting import Account, AccountTable
     from sottovoce.scenarios import Scenario
     from sottovoce.views import Assumption
 
@@ -32,8 +33,11 @@ __all__ = [
     "members",
     "named",
     "network_words",
+    "of_pairs",
+    "pairs_words",
     "paragraph",
     "plain_table",
+    "restriction_words",
     "who",
 ]
 
@@ -42,6 +46,8 @@ __all__ = [
 _NUMBER = re.compile(r"\W*(?:\d|∞)[\d.,–∞eE+/%-]*\W*")
 # The blanks between two columns.
 _BLANKS = 2
+# So many nodes are named in a line.
+_NAMED = 10
 
 
 class _PlainTable(Table):
@@ -198,3 +204,37 @@ def members(observers: Sequence[Hashable]) -> str:
 def named(label: Hashable) -> str:
     """A node in words."""
     return f"node {readable(label)}"
+
+
+def pairs_words(table: AccountTable, whole: str = "every pair") -> str:
+    """Which pairs a number of a table is about: all of the view, those of a coalition, some of them, or one.
+
+    `whole` names all of them.
+    """
+    if len(table) == 1:
+        only = table.worst()
+        return f"what {who(only.observers)} can learn about {named(only.target)}"
+    whose = f" of {who(table.observers[0])}" if table.view.startswith("coalition") else ""
+    possible = pairs_possible(table)
+    return f"{whole}{whose}" if len(table) == possible else f"{of_pairs(len(table), possible)}{whose},"
+
+
+def of_pairs(computed: int, possible: int) -> str:
+    """How many pairs were looked at, and out of how many where these are not all.
+
+    >>> of_pairs(20, 20), of_pairs(4, 20)
+    ('20 pairs', 'the 4 pairs looked at, out of 20')
+    """
+    return (
+        f"{computed} pairs" if computed == possible else f"the {computed} pairs looked at, out of {possible}"
+    )
+
+
+def restriction_words(scenario: Scenario) -> list[tuple[str, str]]:
+    """The observers and the targets that a question is restricted to; nothing where it is about all nodes."""
+    chosen = (("observers", scenario.observers), ("targets", scenario.targets))
+    return [
+        (name, ", ".join(map(readable, labels[:_NAMED])) + (", …" if len(labels) > _NAMED else ""))
+        for name, labels in chosen
+        if labels
+    ]

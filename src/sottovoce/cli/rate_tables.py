@@ -17,11 +17,13 @@ from sottovoce.cli.layout import (
     members,
     named,
     network_words,
+    of_pairs,
     paragraph,
     plain_table,
     who,
 )
 from sottovoce.cli.printing import both_ends, readable, rounded_up
+from sottovoce.documents import rate_pairs_possible
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -63,7 +65,8 @@ def _headline(table: RateTable, worst: RatePair) -> str:
         bound = f"Δ² grows without bound a round, as it {why}"
     if len(table) == 1 or not worst.observer:
         return f"{bound}: that is what {who(worst.observer)} learns about {named(worst.target)}."
-    return f"{bound}: of {len(table)} pairs, {who(worst.observer)} learns most, about {named(worst.target)}."
+    pairs = of_pairs(len(table), rate_pairs_possible(table))
+    return f"{bound}: of {pairs}, {who(worst.observer)} learns most, about {named(worst.target)}."
 
 
 def _pairs(chosen: Mapping[str, RatePair], table: RateTable) -> Table:

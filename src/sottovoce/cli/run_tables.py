@@ -14,11 +14,13 @@ from sottovoce.cli.layout import (
     infinite_words,
     named,
     network_words,
+    of_pairs,
     paragraph,
     who,
 )
 from sottovoce.cli.printing import as_given, both_ends, rounded_up
 from sottovoce.cli.sampled import coin_rows
+from sottovoce.documents import pairs_possible
 from sottovoce.scenarios import RELATION_SENTENCES, protocol_sentences
 from sottovoce.views import ASSUMPTIONS
 
@@ -121,10 +123,7 @@ def _meanings(run: Run) -> list[str]:
         "quadratic": "Losses are quadratic, so the loop that they close is linear and computed as it is.",
         "oblivious": "Contributions are fixed in advance.",
     }
-    first = (
-        f"The first is the most that any observer of the {account.view} view learns: {who(account.observers)} about "
-        f"{named(account.target)}. {said[account.assumption]}"
-    )
+    first = f"The first is {_most(run)}. {said[account.assumption]}"
     gossips = run.table is None or run.table.protocol.gossips
     if account.view == "everyone":
         first = "The first is for whoever hears every message, but is told no draw that two nodes share."
@@ -143,6 +142,19 @@ def _meanings(run: Run) -> list[str]:
             "takes it that no gradient carries on what a record has changed in the models."
         )
     return sentences
+
+
+def _most(run: Run) -> str:
+    """Of whom the first number is the most: any observer of the view, a coalition, or those who were named."""
+    account, table = run.account, run.table
+    pair = f"{who(account.observers)} about {named(account.target)}"
+    if table is not None and len(table) < (possible := pairs_possible(table)):
+        return (
+            f"what is learnt at most in {of_pairs(len(table), possible)} of the {account.view} view: {pair}"
+        )
+    if account.view.startswith("coalition"):
+        return f"the most that this coalition learns in the {account.view} view: {pair}"
+    return f"the most that any observer of the {account.view} view learns: {pair}"
 
 
 def _costs(run: Run, cost: StepCost | None) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`account` and `calibrate` where records take part by coins: one number for the worst pair, and its bound."""
+"""`account` and `calibrate` where records take part by coins: one number for all pairs looked at, and its bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from sottovoce.accounting import SampledAccount
+    from sottovoce.accounting import AccountTable, SampledAccount
     from sottovoce.cli.options import Course, Sight
     from sottovoce.graphs import Network
 
@@ -42,7 +42,7 @@ def asks_coins(course: Course, **files: object) -> bool:
 def sampled(
     course: Course, sight: Sight, network: Network, *, noise_multiplier: float, delta: float
 ) -> SampledAccount:
-    """What the worst pair gives away that the options ask about."""
+    """What the worst of the pairs gives away that the options ask about."""
     from sottovoce.accounting import sampled_account
 
     return asked_of(sampled_account, course, sight, network, noise_multiplier=noise_multiplier, delta=delta)
@@ -80,15 +80,23 @@ def _text(
 ) -> None:
     """The headline, both bounds beside full participation, and what they rest on."""
     from sottovoce._version import __version__
-    from sottovoce.cli.layout import asked_words, facts, network_words, paragraph
-    from sottovoce.documents import table_of_coins
+    from sottovoce.cli.layout import (
+        asked_words,
+        facts,
+        network_words,
+        pairs_words,
+        paragraph,
+        restriction_words,
+    )
+    from sottovoce.documents import pairs_possible, table_of_coins
 
     first = found[0]
+    table = table_of_coins(first)
     epsilon, shown = rounded_up(first.epsilon()), as_given(first.default_delta)
-    headline = f"ε ≤ {epsilon} at δ = {shown} for the worst pair in the {first.view} view."
+    headline = f"ε ≤ {epsilon} at δ = {shown} for {_worst(table)} in the {first.view} view."
     if target_epsilon is not None:
         headline = (
-            f"A noise multiplier of {rounded_up(first.noise_multiplier, 6)} keeps every pair within "
+            f"A noise multiplier of {rounded_up(first.noise_multiplier, 6)} keeps {pairs_words(table)} within "
             f"ε = {as_given(target_epsilon)} at δ = {shown}."
         )
     paragraph(console, headline, style="bold")
@@ -102,13 +110,13 @@ def _text(
             paragraph(console, f"{each.view}:")
         console.print(facts(rows))
         console.print()
-    table = table_of_coins(first)
     asked = asked_words(table.scenario, table.assumption)
     rows = [
         *network_words(network.graph.n, network.graph.edges, table.protocol.schedule[0].origin),
         ("run", f"{first.rounds} rounds, noise multiplier {as_given(first.noise_multiplier)}"),
         ("bound", first.method()),
-        ("view", asked.view),
+        ("view", f"{asked.view}; {len(table)} of {pairs_possible(table)} pairs looked at"),
+        *restriction_words(table.scenario),
         *asked.relation,
         *asked.stream,
         ("δ", shown),
@@ -118,3 +126,13 @@ def _text(
         ("version", __version__),
     ]
     console.print(facts(rows))
+
+
+def _worst(table: AccountTable) -> str:
+    """The pair that a number is about, or the worst of those that were looked at."""
+    from sottovoce.cli.layout import pairs_words
+
+    words = pairs_words(table, "pair")
+    if len(table) == 1:
+        return words
+    return f"the worst {words}" if words.startswith("pair") else f"the worst of {words}"

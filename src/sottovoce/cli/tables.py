@@ -18,6 +18,8 @@ from sottovoce.cli.layout import (
     members,
     named,
     network_words,
+    of_pairs,
+    pairs_words,
     paragraph,
     plain_table,
     who,
@@ -78,7 +80,7 @@ def calibration_text(
     """The noise that is enough, the pair that needs it, and what it rests on."""
     worst = table.worst()
     headline = (
-        f"A noise multiplier of {rounded_up(table.noise_multiplier, 6)} keeps {_asked(table, 'every pair')} within "
+        f"A noise multiplier of {rounded_up(table.noise_multiplier, 6)} keeps {pairs_words(table)} within "
         f"ε = {as_given(target_epsilon)} at δ = {as_given(table.delta)}."
     )
     paragraph(console, headline, style="bold")
@@ -153,20 +155,14 @@ def _headline(tables: Sequence[AccountTable]) -> str:
     if len(table) == 1 or not worst.observers:
         first = f"{bound} is what {who(worst.observers)} can learn about {named(worst.target)}."
     else:
-        pairs = _asked(table, f"{len(table)} pairs,")
-        first = f"{bound}: of {pairs} {who(worst.observers)} can learn most, about {named(worst.target)}."
+        pairs = of_pairs(len(table), pairs_possible(table))
+        first = f"{bound}: of {pairs}, {who(worst.observers)} can learn most, about {named(worst.target)}."
     if len(tables) == 1:
         return first
     other = tables[1]
     here, there = (rounded_up(each.worst().epsilon(each.delta).upper) for each in tables)
     much = "as much" if here == there else f"ε ≤ {there}"
     return f"{first} {HEADINGS[other.view].capitalize()} would give {much}."
-
-
-def _asked(table: AccountTable, whole: str) -> str:
-    """What a table that is `whole` is called; of one that leaves pairs out, how many there are."""
-    possible = pairs_possible(table)
-    return whole if len(table) == possible else f"the {len(table)} pairs looked at, out of {possible},"
 
 
 def _with(tables: Sequence[AccountTable]) -> str:

@@ -69,7 +69,13 @@ from sottovoce.documents.proofs import (
     report_verification_document,
     verification_document,
 )
-from sottovoce.documents.rates import RateDocument, RatePairForm, RateSummary, rate_document
+from sottovoce.documents.rates import (
+    RateDocument,
+    RatePairForm,
+    RateSummary,
+    rate_document,
+    rate_pairs_possible,
+)
 from sottovoce.documents.runs import AccountForm, RunDocument, run_document
 from sottovoce.documents.sampled import SampledDocument, sampled_document, table_of_coins
 from sottovoce.documents.side_by_side import ComparisonDocument, comparison_document
@@ -137,6 +143,7 @@ __all__ = [
     "pairs_possible",
     "parse_damping",
     "rate_document",
+    "rate_pairs_possible",
     "read_account_csv",
     "read_account_json",
     "read_damping",

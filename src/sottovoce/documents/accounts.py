@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,11 +23,12 @@ from sottovoce.views import ONE_OBSERVER
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence, Sized
+    from collections.abc import Hashable, Sequence, Sized
 
     from sottovoce.accounting import AccountTable
     from sottovoce.graphs import GossipWeights, Network
     from sottovoce.protocols import Protocol
+    from sottovoce.scenarios import Scenario
 
 __all__ = [
     "HEAD",
@@ -57,6 +59,7 @@ __all__ = [
     "read_account_json",
     "terms",
     "updates_facts",
+    "view_pairs",
 ]
 
 SCHEMA: Literal[2] = 2
@@ -440,12 +443,17 @@ def terms(table: AccountTable) -> dict[str, Any]:
 
 def pairs_possible(table: AccountTable) -> int:
     """How many pairs there are in the view of a table, whoever of its network observes and is observed."""
-    n = table.protocol.n
-    if table.view in ONE_OBSERVER:
-        return n * (n - 1 if table.own_noise == "known" else n)
-    if table.view.startswith("coalition"):
-        return sum(n - (len(members) if table.own_noise == "known" else 0) for members in table.observers)
-    return n if table.view == "everyone" else len(table)
+    return view_pairs(table.scenario, table.observers)
+
+
+def view_pairs(scenario: Scenario, observers: Sequence[tuple[Hashable, ...]]) -> int:
+    """How many pairs the view of a scenario has over all nodes; of coalitions those of `observers`."""
+    n, name, own = scenario.protocol.n, scenario.view_name, scenario.own_noise == "known"
+    if name in ONE_OBSERVER:
+        return n * (n - own)
+    if name.startswith("coalition"):
+        return sum(n - own * len(members) for members in observers)
+    return n if name == "everyone" else replace(scenario, targets=None).pairs
 
 
 def baselines(table: AccountTable) -> Baselines:

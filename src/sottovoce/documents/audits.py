@@ -44,6 +44,7 @@ class AuditDocument(Terms, frozen=True, kw_only=True, tag="audit"):
     target: Label
     method: str
     certified_epsilon_upper: float | None
+    certified_mu_upper: float | None
     claimed_epsilon: float | None
     claimed_mu: float | None
     witness_epsilon: float
@@ -80,6 +81,7 @@ def audit_document(audit: Audit, network: Network, *, seed: int | None) -> Audit
         target=plain_label(audit.target),
         method=account.method,
         certified_epsilon_upper=finite_or_null(audit.certified_epsilon_upper),
+        certified_mu_upper=finite_or_null(account.mu.upper),
         claimed_epsilon=finite_or_null(audit.claimed_epsilon),
         claimed_mu=finite_or_null(audit.claimed_mu),
         witness_epsilon=audit.witness_epsilon,

@@ -21,6 +21,7 @@ from sottovoce.verification import own_price, price_of, roomy, stored_weights
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from sottovoce.accounting import Account
     from sottovoce.certificates import Certificate
     from sottovoce.documents.pages import PageDocument
     from sottovoce.documents.proofs import CertificateDocument
@@ -63,6 +64,10 @@ def check_run(
         "δ": (run.delta, page.delta),
         "noise multiplier": (run.noise_multiplier, page.noise_multiplier),
         "graph": (run.graph.hash, page.graph.hash),
+        "number of pairs": (
+            (run.pairs_computed, run.pairs_possible),
+            (page.pairs_computed, page.pairs_possible),
+        ),
         "nodes": ((run.graph.nodes, run.graph.edges), (page.graph.nodes, page.graph.edges)),
     }
     for name, (mine, theirs) in stated.items():
@@ -72,6 +77,9 @@ def check_run(
     _check_history(run)
     if said.sensitivity_squared is not None:
         _no_less("Δ² of its view", said.sensitivity_squared.interval.upper, max(map(_end, page.pairs.upper)))
+    _no_less(
+        "μ of its view", _end(said.mu.upper), _page_account(page, max(map(_end, page.pairs.upper))).mu.upper
+    )
     _no_less("ε of its view", _upper(said.epsilon), _end(page.epsilon_upper))
     _no_less("ε of its view after all rounds", _end(run.history["epsilon"][-1]), _end(page.epsilon_upper))
     trusted = [MEASURED, SETTING]
@@ -135,17 +143,21 @@ def _own_price(page: PageDocument, certificates: Sequence[Certificate]) -> float
 
 def _least(page: PageDocument, squared: float) -> float:
     """ε that a Gaussian mechanism of this Δ² has at least, with the noise of a page."""
+    return _page_account(page, squared).epsilon().lower
+
+
+def _page_account(page: PageDocument, squared: float) -> Account:
+    """The account of one Δ² with the noise of a page."""
     from sottovoce.accounting import Account
 
     relation: Any = page.relation
-    found = Account.of(
+    return Account.of(
         Interval(squared, squared),
         method="local DP",
         relation=relation,
         noise_multiplier=page.noise_multiplier,
         delta=page.delta,
     )
-    return found.epsilon().lower
 
 
 def _local(page: PageDocument, price: float, rounds: int) -> float:

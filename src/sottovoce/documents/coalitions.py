@@ -31,9 +31,9 @@ class SearchStep(Form, frozen=True, kw_only=True):
 class CoalitionDocument(Terms, frozen=True, kw_only=True, tag="coalition"):
     """The coalition that was found, and what holds for every one of its size.
 
-    `epsilon` is that of the found coalition, `epsilon_upper_bound` holds for any; both are null without noise, the
-    latter also where it is infinite. An infinite `gap` (nothing was attained) is null too. `infinite` says which noise
-    is missing where Δ of the found coalition is infinite.
+    `epsilon` is that of the found coalition; `epsilon_upper_bound` and `mu_upper_bound` hold for any. All are null
+    without noise, the latter two also where they are infinite. An infinite `gap` (nothing was attained) is null too.
+    `infinite` says which noise is missing where Δ of the found coalition is infinite.
     """
 
     graph: GraphFacts
@@ -51,6 +51,7 @@ class CoalitionDocument(Terms, frozen=True, kw_only=True, tag="coalition"):
     coalitions: int
     epsilon: Ends | None
     epsilon_upper_bound: float | None
+    mu_upper_bound: float | None
     trace: tuple[SearchStep, ...]
     infinite: str | UnsetType = UNSET
 
@@ -64,12 +65,13 @@ def coalition_document(
     relation: Relation,
 ) -> CoalitionDocument:
     """The document of a search; without a noise multiplier there is no ε in it."""
-    epsilon = anyone = None
+    epsilon = anyone = at_most = None
     if noise_multiplier is not None:
         noise_multiplier = float(noise_multiplier)
         account = search.account(noise_multiplier=noise_multiplier, delta=delta, relation=relation)
         guarantee = search.guarantee(noise_multiplier=noise_multiplier, delta=delta, relation=relation)
         epsilon, anyone = Ends.of(account.epsilon()), finite_or_null(guarantee.epsilon().upper)
+        at_most = finite_or_null(guarantee.mu.upper)
     return CoalitionDocument(
         **HEAD,
         graph=graph_facts(network, search.protocol.schedule[0]),
@@ -96,6 +98,7 @@ def coalition_document(
         coalitions=search.coalitions,
         epsilon=epsilon,
         epsilon_upper_bound=anyone,
+        mu_upper_bound=at_most,
         trace=tuple(
             SearchStep(
                 evaluated=step.evaluated,

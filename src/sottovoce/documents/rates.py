@@ -15,15 +15,16 @@ from sottovoce.documents.accounts import (
     graph_facts,
     part_seen,
     protocol_facts,
+    view_pairs,
 )
-from sottovoce.documents.pairs import BoundedEnds, Label, finite_or_null, plain_label
+from sottovoce.documents.pairs import BoundedEnds, Count, Label, finite_or_null, plain_label
 from sottovoce.forms import Form
 
 if TYPE_CHECKING:
     from sottovoce.graphs import Network
     from sottovoce.rates import RatePair, RateTable
 
-__all__ = ["RateDocument", "rate_document"]
+__all__ = ["RateDocument", "rate_document", "rate_pairs_possible"]
 
 
 class RatePairForm(Form, frozen=True, kw_only=True):
@@ -54,6 +55,8 @@ class RateDocument(Sight, frozen=True, kw_only=True, tag="rate"):
 
     graph: GraphFacts
     infinite: str | UnsetType = UNSET
+    pairs_computed: Count
+    pairs_possible: Count
     pairs: tuple[RatePairForm, ...] | UnsetType = UNSET
     summary: RateSummary | UnsetType = UNSET
     pairs_file: str | UnsetType | None = UNSET
@@ -78,8 +81,15 @@ def rate_document(table: RateTable, network: Network, *, pairs_file: str | None 
         assumption=table.assumption,
         **facts,
         infinite=UNSET if table.bare is None else table.bare,
+        pairs_computed=len(table),
+        pairs_possible=rate_pairs_possible(table),
         **held,
     )
+
+
+def rate_pairs_possible(table: RateTable) -> int:
+    """How many pairs there are in the view of a table, whoever of its network observes and is observed."""
+    return view_pairs(table.found[0].scenario, [each.view.observers for each in table.found])
 
 
 def _summary(table: RateTable) -> RateSummary:

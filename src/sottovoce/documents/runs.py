@@ -18,9 +18,9 @@ from msgspec import UNSET, UnsetType
 
 from sottovoce.accounting import Account, Relation, SampledAccount
 from sottovoce.arrays import read_npz
-from sottovoce.documents.accounts import HEAD, SCHEMA, Document, GraphFacts, graph_facts
+from sottovoce.documents.accounts import HEAD, SCHEMA, Document, GraphFacts, graph_facts, pairs_possible
 from sottovoce.documents.files import check_path, write_bytes
-from sottovoce.documents.pairs import Ends, Label, finite_or_null, plain_label
+from sottovoce.documents.pairs import Count, Ends, Label, finite_or_null, plain_label
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, json_text, read_form, strict_json
 from sottovoce.protocols import Contribution
@@ -165,6 +165,7 @@ class RunDocument(Document, frozen=True, kw_only=True, tag="run"):
     """A finished run; what is null is not defined for its loss or data, and `not_private` names what tells of data.
 
     `compared` stands where a report was asked for, which draws the curves of other runs beside those of this one.
+    `account` is about the worst of the pairs that were computed, all of them bounded by it.
     """
 
     graph: GraphFacts
@@ -197,6 +198,8 @@ class RunDocument(Document, frozen=True, kw_only=True, tag="run"):
     excess_risk: float | None
     average_excess_risk: float | None
     consensus_distance: float
+    pairs_computed: Count | UnsetType = UNSET
+    pairs_possible: Count | UnsetType = UNSET
     account: AccountForm
     unconditional: AccountForm
     averaging: AccountForm | None
@@ -333,6 +336,8 @@ def run_document(
         average_excess_risk=finite_or_null(run.average_excess_risk),
         consensus_distance=run.consensus_distance,
         account=_account_form(run.account, run.epsilon),
+        pairs_computed=UNSET if run.table is None else len(run.table),
+        pairs_possible=UNSET if run.table is None else pairs_possible(run.table),
         unconditional=_account_form(run.unconditional, run.unconditional_epsilon),
         averaging=None if run.averaging is None else _account_form(run.averaging, run.averaging.epsilon()),
         updates=RunUpdates(**{name: settings[name] for name in RunUpdates.__struct_fields__}),

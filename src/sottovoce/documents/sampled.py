@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import UNSET, UnsetType
 
 from sottovoce.documents.accounts import HEAD, GraphFacts, Terms, graph_facts, terms
-from sottovoce.documents.pairs import Count  # noqa: TC001 - msgspec reads the annotations
+from sottovoce.documents.pairs import Count, Label, plain_label
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from sottovoce.accounting import AccountTable, SampledAccount
     from sottovoce.graphs import Network
@@ -21,8 +21,10 @@ __all__ = ["SampledDocument", "sampled_document", "table_of_coins"]
 
 
 class SampledDocument(Terms, frozen=True, kw_only=True, tag="sampled-account"):
-    """ε of the worst pair where a record takes part by a coin of its own in every round, and `method`, its bound.
+    """ε of the worst of the pairs looked at, where a record takes part by a coin of its own in every round.
 
+    `method` is its bound. `observers` and `targets` stand where the question names them: the observers each in turn,
+    or together if they are a coalition. Without them all nodes are meant.
     `told` is what it is if the coins are told, `amplified` what it is for who sees every message and no coin (null
     where that is not known), `full` what it would be if records always took part. With `target_epsilon` the noise was
     chosen for it. `other_views` holds the same run in views that show less.
@@ -35,6 +37,8 @@ class SampledDocument(Terms, frozen=True, kw_only=True, tag="sampled-account"):
     infinite: str | UnsetType = UNSET
     pairs_computed: Count
     pairs_possible: Count
+    observers: tuple[Label, ...] | UnsetType = UNSET
+    targets: tuple[Label, ...] | UnsetType = UNSET
     epsilon: float
     method: Literal["told", "amplified"]
     told: float
@@ -59,6 +63,8 @@ def sampled_document(
         noise_multiplier=found.noise_multiplier,
         delta=found.default_delta,
         target_epsilon=UNSET if target_epsilon is None else target_epsilon,
+        observers=_named(table.scenario.observers),
+        targets=_named(table.scenario.targets),
         epsilon=min(bounds.values()),
         method=found.method(),
         told=bounds["told"],
@@ -66,6 +72,11 @@ def sampled_document(
         full=float(table.epsilon_upper.max()),
         other_views=tuple(sampled_document(each, network) for each in beside) or UNSET,
     )
+
+
+def _named(labels: tuple[Hashable, ...] | None) -> tuple[Label, ...] | UnsetType:
+    """The nodes that a question names; nothing where it names none."""
+    return tuple(map(plain_label, labels)) if labels else UNSET
 
 
 def table_of_coins(found: SampledAccount) -> AccountTable:

@@ -115,7 +115,13 @@ def _coalition(document: CoalitionDocument, told: Occasion) -> Answer:
     meaning = "No noise was given, so that there is no ε (--noise-multiplier)."
     if noise is not None:
         sizes.insert(0, Size.epsilon(document.epsilon_upper_bound, document.assumption, any_one))
-        meaning = odds(document.epsilon_upper_bound, document.delta, f"a record of node {target}")
+        meaning = odds(
+            document.epsilon_upper_bound,
+            document.delta,
+            f"a record of node {target}",
+            mu=document.mu_upper_bound,
+            bare=isinstance(document.infinite, str),
+        )
     proved = "No other learns more." if document.exact else "Whether another learns more is open."
     searched = f"{document.evaluated} views were computed for {document.coalitions} coalitions."
     return Answer(
@@ -186,7 +192,12 @@ def _audit(document: AuditDocument, told: Occasion) -> Answer:
             ],
             meaning="An attack proves a number too small, and never that it is right: a pass says that nothing was "
             "found. "
-            + odds(document.certified_epsilon_upper, document.delta, f"a record of node {document.target}"),
+            + odds(
+                document.certified_epsilon_upper,
+                document.delta,
+                f"a record of node {document.target}",
+                mu=document.certified_mu_upper,
+            ),
             checks=checks_of(document.view, document.assumption),
             views=[(document.view, document.view)],
             origin=origin_rows(told, _bound_to(document.graph, document), AGAIN),
@@ -374,7 +385,8 @@ def _rate(document: RateDocument, told: Occasion) -> Answer:
     return Answer(
         sheet=Sheet(
             asked=f"By how much does Δ² grow in each round, in the long run, on {_network(document.graph)}? "
-            f"Each round: {_does(document)}.",
+            f"Each round: {_does(document)}. {document.pairs_computed} of {document.pairs_possible} pairs were "
+            "computed.",
             verdict=Verdict(
                 "", "A limit: a finite number of rounds can give more. An ε takes sottovoce account."
             ),
@@ -440,7 +452,13 @@ def _summary(document: AccountDocument, told: Occasion) -> Answer:
                 ),
                 *beside,
             ],
-            meaning=odds(epsilon, document.delta, f"a record of node {worst.target}"),
+            meaning=odds(
+                epsilon,
+                document.delta,
+                f"a record of node {worst.target}",
+                mu=worst.mu.upper,
+                bare=worst.sensitivity_squared.method == "infinite",
+            ),
             checks=checks_of(document.view, document.assumption),
             views=[(document.view, document.view)],
             origin=origin_rows(told, _bound_to(graph, document), AGAIN),

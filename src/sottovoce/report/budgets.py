@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sottovoce.accounting import noise_enough
 from sottovoce.interval import as_given, rounded_up
+from sottovoce.report.first_pages import about_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,5 +31,6 @@ def noise_sentence(parts: Sequence[PagePart], accounts: Sequence[Account], epsil
         whole = part.epsilon_upper is not None and account.epsilon().upper >= part.epsilon_upper
         if squared is not None and 0 < squared.upper < math.inf and whole:
             noise = noise_enough(squared.upper, epsilon, part.delta, factor=part.factor)
-            said.append(f"{rounded_up(noise, 5)} in the view {part.view}")
-    return f"For ε ≤ {as_given(epsilon)} it takes a noise multiplier of {', '.join(said)}." if said else ""
+            pairs = about_pairs(part.view, part.pairs_computed, part.pairs_possible)
+            said.append(f"{rounded_up(noise, 5)} in the view {part.view}{pairs}")
+    return f"For ε ≤ {as_given(epsilon)} it takes a noise multiplier of {'; '.join(said)}." if said else ""

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from sottovoce.accounting import best_guess
 from sottovoce.explanations import EXPLANATIONS
 from sottovoce.interval import as_given, rounded_up
 from sottovoce.report.drawings import view_drawing
@@ -29,6 +30,7 @@ __all__ = [
     "Sheet",
     "Size",
     "Verdict",
+    "about_pairs",
     "checks_of",
     "first_page",
     "kept",
@@ -160,21 +162,31 @@ def kept(
     return Verdict("pass", words)
 
 
-def odds(epsilon: float | None, delta: float, whose: str, *, right: float | None = None) -> str:
-    """What an (ε, δ) means as odds: at most e^ε to 1 from 1 to 1.
+def about_pairs(view: str, computed: object, possible: object) -> str:
+    """Of which pairs a verdict is, where it is not of all pairs of all nodes."""
+    if isinstance(computed, int) and isinstance(possible, int) and computed < possible:
+        return f", for the {computed} pairs that were computed, out of {possible}"
+    return ", for this coalition" if view.startswith("coalition") else ""
 
-    `right` is how often the best guess is right at most, in per cent: (e^ε + δ)/(e^ε + 1) unless less is known.
+
+def odds(epsilon: float | None, delta: float, whose: str, *, mu: float | None, bare: bool = False) -> str:
+    """What an (ε, δ) means as odds, and how often the best guess is right: by μ where a Gaussian mechanism is known.
+
+    None stands for infinity: some of what is learnt is `bare` of noise, or nothing is proved. An (ε, δ)-private view
+    tells no more than a hint that with probability δ says everything, and else moves odds by e^ε at most.
+
+    Source: Kairouz, Oh & Viswanath 2015, Theorem 2.1.
     """
     if epsilon is None or math.isinf(epsilon):
-        return "No noise hides some of what is contributed: it is seen as it is."
-    ratio = math.exp(min(epsilon, 700.0))
-    if right is None:
-        right = 100 * (ratio + delta) / (ratio + 1)
+        if bare:
+            return "No noise hides some of what is contributed: it is seen as it is."
+        return "No bound on what is learnt is proved: what is contributed may be seen as it is."
+    ratio = rounded_up(math.nextafter(math.exp(min(epsilon, 700.0)), math.inf), 3)
+    right = rounded_up(best_guess(mu, epsilon=epsilon, delta=delta), 3)
     return (
-        f"Whoever believed that the odds of {whose} being there were 1 to 1 may come to believe "
-        f"{rounded_up(ratio, 3)} to 1, or 1 to {rounded_up(ratio, 3)}, and no more (but for a probability of "
-        f"{as_given(delta)}). The best guess is right at most {rounded_up(min(100.0, right), 3)}% of the time, "
-        "where a coin is right 50%."
+        f"Whoever believed that the odds of {whose} being there were 1 to 1 learns no more than from a hint after "
+        f"which they are {ratio} to 1, or 1 to {ratio}, and which with a probability of {as_given(delta)} says it "
+        f"outright. The best guess is right at most {right}% of the time, where a coin is right 50%."
     )
 
 

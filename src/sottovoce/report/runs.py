@@ -11,7 +11,7 @@ from sottovoce.errors import InputError
 from sottovoce.interval import as_given, rounded_up
 from sottovoce.report.answers import Answer, ends, facts, nodes
 from sottovoce.report.charts import Line, line_chart
-from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, kept, odds, origin_rows
+from sottovoce.report.first_pages import Sheet, Size, Verdict, about_pairs, checks_of, kept, odds, origin_rows
 from sottovoce.report.html import Section
 from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import ASSUMPTIONS
@@ -120,10 +120,15 @@ def _sheet(document: RunDocument, told: Occasion) -> Sheet:
         + (", where the budget ended the run" if document.stopped_by_budget else "")
         + f". Noise multiplier {as_given(document.noise_multiplier)}. Protected: one {document.unit}, "
         f"{RELATION_SENTENCES[document.relation].rstrip('.')}, participation {view.participation}, at δ = "
-        f"{as_given(document.delta)}.",
+        f"{as_given(document.delta)}."
+        + (
+            f" {document.pairs_computed} of {document.pairs_possible} pairs of observer and target were computed."
+            if isinstance(document.pairs_computed, int)
+            else ""
+        ),
         verdict=_verdict(document, told),
         sizes=sizes,
-        meaning=odds(_bound(view), document.delta, whose),
+        meaning=odds(_bound(view), document.delta, whose, mu=view.mu.upper),
         checks=checks_of(document.view, view.assumption, checks),
         views=[(document.view, document.view)],
         origin=origin_rows(
@@ -142,7 +147,8 @@ def _verdict(document: RunDocument, told: Occasion) -> Verdict:
     """Pass or fail against the ε that was asked for, and whether that needs the assumption."""
     assumption, local = document.account.assumption, _bound(document.unconditional)
     without = None if assumption == "none" else math.inf if local is None else local
-    return kept(_bound(document.account), assumption, told.max_epsilon, without=without)
+    partly = about_pairs(document.view, document.pairs_computed, document.pairs_possible)
+    return kept(_bound(document.account), assumption, told.max_epsilon, partly=partly, without=without)
 
 
 def _curves(document: RunDocument) -> Section:

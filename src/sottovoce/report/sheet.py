@@ -10,7 +10,17 @@ from sottovoce.accounting import Account
 from sottovoce.documents import Occasion
 from sottovoce.interval import Interval, as_given
 from sottovoce.report.budgets import noise_sentence
-from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, first_page, kept, odds, origin_rows
+from sottovoce.report.first_pages import (
+    Sheet,
+    Size,
+    Verdict,
+    about_pairs,
+    checks_of,
+    first_page,
+    kept,
+    odds,
+    origin_rows,
+)
 from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import seen_part
 
@@ -114,7 +124,7 @@ def _question(page: PageDocument) -> str:
 
 def _verdict(page: PageDocument, told: Occasion, unconditional: float | None, noise: str) -> Verdict:
     """Pass or fail against the budget, or that there was none; and `noise`, which says how much would keep it."""
-    partly = "" if page.pairs_computed >= page.pairs_possible else ", for the pairs that were computed"
+    partly = about_pairs(page.view, page.pairs_computed, page.pairs_possible)
     found = kept(page.epsilon_upper, page.assumption, told.max_epsilon, partly=partly, without=unconditional)
     return found._replace(words=f"{found.words} {noise}".strip())
 
@@ -122,8 +132,8 @@ def _verdict(page: PageDocument, told: Occasion, unconditional: float | None, no
 def _meaning(page: PageDocument, worst: tuple[Account, str, str]) -> str:
     """What the number means as odds."""
     account, _, target = worst
-    right = account.best_guess()
-    return odds(account.epsilon().upper, page.delta, f"a record of node {target}", right=right)
+    epsilon, whose = account.epsilon().upper, f"a record of node {target}"
+    return odds(epsilon, page.delta, whose, mu=account.mu.upper, bare=account.method == "infinite")
 
 
 def _named(part: PagePart) -> str:

@@ -175,7 +175,7 @@ class CalibrateRequest(_Run, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class SampledRequest(AccountRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """ε of the worst pair where records take part by coins, as `sottovoce account --json` writes it."""
+    """ε of the worst pair asked about where records take part by coins, as `sottovoce account --json` writes it."""
 
 
 class ReportRequest(AccountRequest, frozen=True, forbid_unknown_fields=True, kw_only=True):

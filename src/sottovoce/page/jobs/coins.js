@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records that take part by a coin in each round: one upper end for the worst pair of each view, and none for the others.
+// Records that take part by a coin in each round: one upper end for all pairs that are asked about, in each view.
 // It stands beside the run that is shown, and goes with what it was asked for.
 "use strict";
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
@@ -23,10 +23,17 @@ sottovoce.coins = (() => {
     try {
       const found = await jobs.run("coins", () => state.inputs() === from, requests, ({ done, total }) => total && tell(`${participation}: ${done} of ${total} pairs…`));
       const said = found.map(({ epsilon, method, assumption }, k) => `${epsilon === null ? "ε is infinite" : `ε ≤ ${gaussian.roundUp(epsilon)}`} with ${verdict.title(views[k])} (${method}: ${BOUNDS[method]}; assumption ${assumption})`);
-      tell(`${participation}, the worst pair, an upper end: ${said.join("; ")}. What is shown beside it is participation ${question.participation}.`);
+      tell(`${participation}, ${meant(found[0], question)}, an upper end: ${said.join("; ")}. What is shown beside it is participation ${question.participation}.`);
     } catch (error) {
       if (!(error instanceof jobs.Superseded)) tell(error instanceof server.Cancelled ? "Cancelled." : error.message);
     }
+  }
+
+  /** Which pairs a number is about. */
+  function meant({ pairs_computed, pairs_possible }, { pooled, targets }) {
+    const about = targets === null ? "" : ` about ${targets.join(", ")}`;
+    const whose = pooled === null ? "" : ` of ${model.names(pooled)}`;
+    return pairs_computed === pairs_possible ? `the worst pair${whose}` : `the worst of the ${pairs_computed} pairs${whose}${about}, out of ${pairs_possible}`;
   }
 
   function tell(text) {
