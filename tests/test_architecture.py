@@ -670,7 +670,7 @@ JSON_ELSEWHERE = {
     "graphs/contents.py": "asks where a text stops being JSON, and takes nothing from it",
     "peers/network.py": "bytes that a hash of every network is taken of",
     "peers/proofs.py": "bytes that nodes sign",
-    "peers/running.py": "a form, one a line",
+    "peers/books.py": "a form, one a line",
     "peers/transcript.py": "bytes that nodes sign, which are read back by `forms`",
     "web/guards.py": "a reply, which is a form",
     "web/requests.py": "bytes that a request is passed on as, and that a hash of it is taken of",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.peers.networks import identities, joined, network
 
+from sottovoce.errors import InputError
 from sottovoce.peers import create_identity
 from sottovoce.peers.letters import PostOffice, checked_header
 from sottovoce.peers.messages import Refused
@@ -98,5 +99,5 @@ def test_a_letter_that_is_too_long_is_refused_before_it_is_opened() -> None:
 
 
 def test_keys_that_the_network_does_not_pin_are_refused() -> None:
-    with pytest.raises(Refused, match="must be those that the network pins"):
+    with pytest.raises(InputError, match="must be those that the network pins"):
         PostOffice(RUN, create_identity("site-0", "127.0.0.1:18000"))

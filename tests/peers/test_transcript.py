@@ -168,7 +168,7 @@ def test_what_is_no_line_is_refused(text: bytes, sentence: str, tmp_path: Path) 
     with pytest.raises(InputError, match=sentence):
         line_of(text)
     (tmp_path / "transcript.jsonl").write_bytes(text + b"\n")
-    with pytest.raises(FileError, match=f"transcript.jsonl: the last line: .*{sentence}"):
+    with pytest.raises(FileError, match=f"transcript.jsonl: line 1: .*{sentence}"):
         Transcript(tmp_path / "transcript.jsonl", ONE.signing)
 
 

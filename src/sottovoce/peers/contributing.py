@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from sottovoce.learning import Task
     from sottovoce.peers.network import Network
+    from sottovoce.peers.outcomes import Outcome
 
     Array: TypeAlias = NDArray[np.float64]
 
@@ -44,3 +46,16 @@ class Local:
         settings, models = self._network.settings, model + self._start
         found = clipped_gradients(self._task, models, self._weights, clip=settings.clip, unit=settings.unit)
         return np.asarray(-float(self._network.steps[round_]) * (found.values + self._task.linear * models))
+
+    def measured(self, outcome: Outcome) -> Outcome:
+        """The outcome with the share of the node's own records whose class its model tells.
+
+        It is measured without noise and is not private: it is for the node's own eyes.
+        """
+        features, labels = self._task.shards.pooled
+        if not self._network.settings.task.classes or self._task.loss.name == "module":
+            return outcome
+        predicted = self._task.loss.predictions(outcome.model + self._start, features)
+        return (
+            outcome if predicted is None else replace(outcome, accuracy=float((predicted == labels).mean()))
+        )

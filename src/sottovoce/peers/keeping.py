@@ -59,8 +59,14 @@ def write_kept(folder: Path, kept: Kept) -> None:
 
 
 def check_newest(folder: Path, kept: Kept | None, noted: int) -> None:
-    """Refuse a state that is not the last one, by what the transcript beside it says."""
+    """Refuse a state or a transcript that is not the last one, by what the one says of the other."""
     memory = None if kept is None else kept.memory
+    written = 0 if memory is None else memory.noted - len(memory.notes)
+    if noted < written:
+        raise FileError(
+            f"{folder / 'transcript.jsonl'}: must have the {written} lines that this node has written; it has {noted} "
+            "(take the original file)"
+        )
     if noted > (0 if memory is None else memory.noted):
         raise FileError(
             f"{folder}: the transcript knows more than the state, which is missing or an old copy (a node goes on from "

@@ -70,12 +70,7 @@ class PostOffice:
 
     def __init__(self, network: Network, identity: Identity) -> None:
         """Keys with every neighbour, from the pinned ones; before nodes have joined a run all they say is hello."""
-        self.me = network.index(identity.name)
-        if network.settings.nodes[self.me] != identity.card:
-            raise Refused(
-                f"the keys of {identity.name!r} must be those that the network pins for it; they are others (take the "
-                "file that its public lines came from)"
-            )
+        self.me = network.holder(identity.card)
         self._joined, self._identity = bool(network.parts), identity
         self._run = network.run_name if self._joined else network.hash
         self._length = most_bytes(network)

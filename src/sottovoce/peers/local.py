@@ -7,16 +7,18 @@ import contextlib
 import csv
 import io
 import itertools
+import os
 import signal
 import socket
+import threading
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.errors import FileError, InputError, at_least, positive
+from sottovoce.errors import FileError, InputError, SottovoceError, at_least, positive
 from sottovoce.files import put_whole
 from sottovoce.learning import load_data
 from sottovoce.peers.contributing import Local
@@ -24,7 +26,7 @@ from sottovoce.peers.identity import create_identity, read_identity, write_ident
 from sottovoce.peers.network import read_network
 from sottovoce.peers.outcomes import Moment, Outcome
 from sottovoce.peers.policy import read_policy
-from sottovoce.peers.running import run_peer
+from sottovoce.peers.running import ended_before, run_peer
 from sottovoce.peers.sites import Site
 from sottovoce.peers.transport import Transport
 
@@ -70,18 +72,22 @@ class Place:
 
 def run_here(place: Place, progress: Callable[[Moment], None] | None = None) -> Outcome:
     """Run one node in this process, with all that it finds in its place."""
+    network, site, own = _found(place)
+    return own.measured(run_linked(network, site, listen=place.listen, progress=progress))
+
+
+def _found(place: Place) -> tuple[Network, Site, Local]:
+    """What lies in a place, checked: the network, the site that the node is there, and what it contributes."""
     network = read_network(place.network)
-    identity = own_identity(network, place.name, place.keys)
-    policy = None if place.policy is None else read_policy(place.policy)
-    contributor = Local(network, network.local_task(read_records(network, place.data, place.label)))
+    own = Local(network, network.local_task(read_records(network, place.data, place.label)))
     site = Site(
-        identity=identity,
-        contributor=contributor,
+        identity=own_identity(network, place.name, place.keys),
+        contributor=own,
         folder=place.folder,
-        policy=policy,
+        policy=None if place.policy is None else read_policy(place.policy),
         spent=place.spent or spent_beside(place.keys),
     )
-    return run_linked(network, site, listen=place.listen, progress=progress)
+    return network, site, own
 
 
 def own_identity(network: Network, name: str, keys: Path) -> Identity:
@@ -92,16 +98,25 @@ def own_identity(network: Network, name: str, keys: Path) -> Identity:
         raise InputError(
             f"{keys}: holds the keys of {identity.name!r}, not of {name!r} (give the keys of {name})"
         )
+    try:
+        _ = network.holder(identity.card)
+    except InputError as error:
+        raise InputError(f"{keys}: {error}") from None
     return identity
 
 
 def run_linked(
     network: Network, site: Site, *, listen: str | None, progress: Callable[[Moment], None] | None
 ) -> Outcome:
-    """Open the links of a node, and run it over them.
+    """Open the links of a node, and run it over them, unless its run is over already.
+
+    What lies in its folder is checked before anything is opened.
 
     Guarantee: that of `run_peer`.
     """
+    before = ended_before(network, site)
+    if before is not None:
+        return before
     with Transport(network, site.identity, listen=listen) as links:
         return run_peer(network, site, links, progress)
 
@@ -146,8 +161,12 @@ def run_all(
 ) -> dict[str, Outcome | str]:
     """Run all places at once, each in a process of its own; for each node its outcome, or what went wrong.
 
-    Ctrl-C ends all of them; started again, they go on.
+    What lies in all places is checked before any process starts, and none does if the run is over for all of them.
+    Ctrl-C ends all of them, and so does the end of this process, whatever it was; started again, they go on.
     """
+    before = _over(places)
+    if before is not None:
+        return before
     context = process_context()
     processes: dict[Connection, tuple[str, BaseProcess]] = {}
     found: dict[str, Outcome | str] = {}
@@ -175,6 +194,17 @@ def run_all(
     return found
 
 
+def _over(places: list[Place]) -> dict[str, Outcome | str] | None:
+    """How the run ended in all places, if it was over; None if there is something left to do, and all is well."""
+    found: dict[str, Outcome | str] = {}
+    for place in places:
+        network, site, own = _found(place)
+        outcome = ended_before(network, site, alone=True)
+        if outcome is not None:
+            found[place.name] = own.measured(outcome)
+    return found if len(found) == len(places) else None
+
+
 def process_context() -> ForkServerContext:
     """How nodes become processes: forked from one that has loaded all that they need and has no links or threads."""
     context = get_context("forkserver")
@@ -194,7 +224,7 @@ def _hear(
         said = pipe.recv()
     except (EOFError, OSError):
         process.join(10)
-        found[name] = f"ended by itself, with exit code {process.exitcode} (start it again, and it goes on)"
+        found[name] = _last_words(process.exitcode)
         return
     if isinstance(said, Moment):
         moments[name] = said
@@ -202,10 +232,29 @@ def _hear(
         found[name] = said
 
 
+def _last_words(code: int | None) -> str:
+    """What is said of a node that ended without a word."""
+    if code is not None and code < 0:
+        return f"was ended by signal {-code} (start it again, and it goes on)"
+    return f"ended by an error of the program, which stands above, with exit code {code} (please report it)"
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone, as that one ends it after Ctrl-C.
+
+    It may be in the middle of anything: what was sent is on the disk before it is sent.
+    """
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _child(place: Place, pipe: Connection) -> None:
     """One node in a process of its own, which tells how it goes."""
     # The parent hears Ctrl-C too, and ends its children.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     last = [0]
 
     def tell(moment: Moment) -> None:
@@ -215,12 +264,15 @@ def _child(place: Place, pipe: Connection) -> None:
             with contextlib.suppress(OSError):
                 pipe.send(moment)
 
+    end: Outcome | str
     try:
-        pipe.send(run_here(place, tell))
-    except InputError as error:
-        pipe.send(str(error))
-    finally:
-        pipe.close()
+        end = run_here(place, tell)
+    except SottovoceError as error:
+        end = str(error)
+    # Who has nobody to tell is about to end.
+    with contextlib.suppress(OSError):
+        pipe.send(end)
+    pipe.close()
 
 
 def write_example(

@@ -176,6 +176,22 @@ class Network:
             raise InputError(f"no node of the network is called {name!r} (it has {', '.join(self.names)})")
         return self.names.index(name)
 
+    def holder(self, card: Card) -> int:
+        """The place of the node whose keys belong to this card; refused unless the network pins the very same."""
+        found = self.index(card.name)
+        pinned = self.settings.nodes[found]
+        other = [name for name in Card.__struct_fields__ if getattr(pinned, name) != getattr(card, name)]
+        if other:
+            address = (
+                f": {pinned.address} there, {card.address} with the keys" if other == ["address"] else ""
+            )
+            raise InputError(
+                f"the keys of {card.name!r} must be those that the network pins for it; they differ in "
+                f"{', '.join(other)}{address} (take the file that its public lines came from, or paste "
+                f"{card.name}.public.toml into the network again)"
+            )
+        return found
+
     def senders(self, i: int) -> tuple[int, ...]:
         """Whom node i receives from, itself left out, ascending."""
         return tuple(j for j in sorted(self.numerators[i]) if j != i)
@@ -205,10 +221,14 @@ class Network:
         return unencoded(self.protocol)
 
     @cached_property
+    def agreed(self) -> bytes:
+        """What was agreed on: the settings as JSON, every default filled in, however the file spells them."""
+        return msgspec.json.encode(self.settings, order="sorted")
+
+    @cached_property
     def hash(self) -> bytes:
-        """What was agreed on: SHA-256 of the settings with every default filled in, however the file spells them."""
-        form = msgspec.json.encode(self.settings, order="sorted")
-        return hashlib.sha256(b"sottovoce network\n" + form).digest()
+        """SHA-256 of what was agreed on."""
+        return hashlib.sha256(b"sottovoce network\n" + self.agreed).digest()
 
     def joined(self, parts: Iterable[bytes]) -> Network:
         """The network in the run of these parts, one signed by each node; `Refused` if one is not."""

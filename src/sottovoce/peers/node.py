@@ -58,8 +58,7 @@ class Node:
         self._early = Early()
         self._lingering: list[tuple[float, Exchanging]] = []
         self._exchange: Exchanging | None = None
-        self._since = 0.0
-        self._target = 0
+        self._since, self._target = 0.0, 0
         self._owed: Actions = []
         self._clean = Clean(network)
         self._used: set[tuple[int, int, int]] = set()
@@ -68,12 +67,10 @@ class Node:
         self.noted = 0
         self.phase: Phase = "joining"
         self._reason: Stopped = "finished"
-        self.round, self.sent, self.deviated = 0, 0, False
-        self._place = 0
+        self.round, self._place, self.sent, self.deviated = 0, 0, 0, False
         width = network.dimension
         self._registers = {name: np.zeros((1, width)) for name in network.run.programs[0].keeps}
         self._sources: dict[str, Array] = {}
-        self._resumed = memory is not None
         if memory is not None:
             self._take_up(memory)
 
@@ -85,10 +82,13 @@ class Node:
         # Who comes back may have to find its neighbours first, but for those that said goodbye.
         later = now + waits.round - waits.lost
         self._lost = {peer: now if peer in self._left else later for peer in self._peers}
-        if not self._resumed:
+        if not self.noted:
             network = self.network
             self._note(notes.Begun(run=network.run_name, me=network.names[self.me], parts=network.parts))
             return []
+        if self.phase == "done" and self.round >= self.network.settings.rounds:
+            # Nothing is to be noted of a run that was over; who is there still is told so.
+            return [*(self._farewell(peer) for peer in sorted(self._peers)), Done(reason=self._reason)]
         self._note(notes.Resumed(round=self.round))
         if self.phase != "exchanging":
             return self._begin_round(now)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Links", "Moment", "Outcome"]
+__all__ = ["KnownBy", "Links", "Moment", "Outcome"]
 
 
 class Links(Protocol):
@@ -41,11 +41,21 @@ class Moment:
     deviated: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class KnownBy:
+    """The most ε that one other node has, or nodes that pool what they saw."""
+
+    observers: tuple[str, ...]
+    epsilon: float
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
     """How a run ended for a node: why, after how many rounds, in how many of which it sent, and what that cost.
 
-    `epsilon` is that of whoever reads every message, and holds whatever others did.
+    `epsilon` is that of whoever reads every message, and holds whatever others did; `known` is that of single nodes and
+    coalitions, from what happened as far as it is known. `earlier_runs` are counted in both. `had_finished` says that
+    all rounds were over when the node was started, `accuracy` how well its model tells its own records apart.
     """
 
     me: str
@@ -57,3 +67,12 @@ class Outcome:
     delta: float
     refused: int
     model: Array
+    known: tuple[KnownBy, ...] = ()
+    earlier_runs: int = 0
+    had_finished: bool = False
+    accuracy: float | None = None
+
+    @property
+    def epsilon_of_one(self) -> float | None:
+        """The most ε that any one other node has; None if nothing was sent, or nobody knows."""
+        return max((each.epsilon for each in self.known if len(each.observers) == 1), default=None)

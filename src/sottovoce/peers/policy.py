@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sottovoce.learning import Plan
     from sottovoce.peers.network import Network
 
-__all__ = ["Budget", "Knowledge", "Policy", "Seen", "known_after", "read_policy"]
+__all__ = ["Budget", "Knowledge", "Policy", "Seen", "epsilon_of", "known_after", "read_policy"]
 
 MOST_COALITIONS = 300
 """More coalitions than these are not looked at one by one: they are bounded by whoever reads every message."""
@@ -159,8 +159,8 @@ class Budget:
     def of(cls, network: Network, me: str, policy: Policy, earlier: Earlier = NOTHING) -> Budget:
         """The budget of a node in a network, after what it spent in earlier runs."""
         rounds = network.settings.rounds
-        mus, before = tuple(_mus(network)), earlier.squared(None)
-        certain = tuple(_epsilon(together(mu, before), policy.delta) for mu in mus)
+        mus, before = cls.mus_of(network), earlier.squared(None)
+        certain = tuple(epsilon_of(together(mu, before), policy.delta) for mu in mus)
         pooled = policy.size if policy.coalition < math.inf else 1
         costs = tuple(
             replace(cost, earlier=earlier.squared(network.signing_keys(cost.observers)))
@@ -185,6 +185,14 @@ class Budget:
             best = known(middle)
             low, high, kept = (middle, high, best) if not best.above(policy) else (low, middle, kept)
         return replace(found, planned=kept)
+
+    @staticmethod
+    def mus_of(network: Network) -> tuple[float, ...]:
+        """μ of whoever reads every message of a run after 0, 1, 2, … rounds in which a node sent.
+
+        Guarantee: upper bounds, whatever others do, if noise is as the network says.
+        """
+        return tuple(_mus(network))
 
     @property
     def least(self) -> float:
@@ -241,7 +249,11 @@ def _mus(network: Network) -> Iterator[float]:
         yield from [float(whole.exposure.everyone(**words, rounds=last).mu.upper)] * (last - first)
 
 
-def _epsilon(mu: float, delta: float) -> float:
+def epsilon_of(mu: float, delta: float) -> float:
+    """ε at δ of what is μ-Gaussian-private.
+
+    Guarantee: an upper bound, as `sottovoce.gaussian.epsilon` is.
+    """
     return float(gaussian.epsilon(mu, delta)) if mu else 0.0
 
 

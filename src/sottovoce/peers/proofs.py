@@ -43,6 +43,7 @@ __all__ = [
     "Stated",
     "authors_of",
     "certify_run",
+    "made_before",
     "read_run",
     "verify_run",
     "write_run",
@@ -154,15 +155,8 @@ def verify_run(
         )
     probability(delta=certificate.delta)
     me = network.index(certificate.me)
-    try:
-        network.settings.nodes[me].signing_key.verify(
-            base64.b64decode(certificate.signature, validate=True),
-            _CONTEXT + _form(msgspec.structs.replace(certificate, signature="")),
-        )
-    except (InvalidSignature, ValueError):
-        raise InputError(
-            f"the certificate is not signed by {certificate.me} (take the original file)"
-        ) from None
+    if not _is_signed(certificate, network):
+        raise InputError(f"the certificate is not signed by {certificate.me} (take the original file)")
     network, lines, digests = _read(network, transcripts)
     if certificate.run != network.run_name.hex():
         raise InputError(
@@ -190,6 +184,35 @@ def verify_run(
         _checked(history, me, group, each, certificate.delta)
         for group, each in zip(stated, certificate.known, strict=True)
     )
+
+
+def _is_signed(certificate: RunCertificate, network: Network) -> bool:
+    """Whether the node that a certificate names signed it."""
+    try:
+        network.settings.nodes[network.index(certificate.me)].signing_key.verify(
+            base64.b64decode(certificate.signature, validate=True),
+            _CONTEXT + _form(msgspec.structs.replace(certificate, signature="")),
+        )
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def made_before(
+    network: Network, path: Path, transcript: Path, *, delta: float, size: int
+) -> RunCertificate | None:
+    """The certificate in a file, if the node signed it for this run, as its transcript stands and for what is asked.
+
+    Guarantee: it is what `certify_run` made, to the last bit, of the same transcript.
+    """
+    try:
+        found = read_run(path)
+        digest = hashlib.sha256(transcript.read_bytes()).hexdigest()
+    except (FileError, OSError):
+        return None
+    asked = (network.hash.hex(), network.run_name.hex(), {found.me: digest}, delta, size)
+    said = (found.network, found.run, found.transcripts, found.delta, found.size)
+    return found if said == asked and found.me in network.names and _is_signed(found, network) else None
 
 
 def _checked(history: History, me: int, group: tuple[int, ...], stated: Stated, delta: float) -> Checked:

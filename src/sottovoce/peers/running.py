@@ -10,25 +10,25 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import numpy as np
 
 from sottovoce.errors import FileError
 from sottovoce.peers.actions import Actions, Ask, Done, Keep, Settle, Stopped
-from sottovoce.peers.earlier import NOTHING, Known, Run, open_earlier, read_earlier
+from sottovoce.peers.books import Books
+from sottovoce.peers.earlier import open_earlier
 from sottovoce.peers.exchanges import Post, in_the_clear, masked_by
 from sottovoce.peers.joining import Lobby, answer, read_hello
-from sottovoce.peers.keeping import Kept, check_newest, locked, read_kept, write_kept
+from sottovoce.peers.keeping import Kept, locked, write_kept
 from sottovoce.peers.letters import PostOffice, checked_header
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.node import Node
 from sottovoce.peers.noise import rounded_gaussian
-from sottovoce.peers.outcomes import Moment, Outcome
+from sottovoce.peers.outcomes import KnownBy, Moment, Outcome
 from sottovoce.peers.policy import Budget
-from sottovoce.peers.proofs import certify_run, write_run
-from sottovoce.peers.transcript import Ledger, Transcript
+from sottovoce.peers.standing import standing_of, write_agreed
 from sottovoce.peers.transport import Happening
 
 if TYPE_CHECKING:
@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from sottovoce.peers.network import Network
     from sottovoce.peers.outcomes import Links
     from sottovoce.peers.sites import Site
+    from sottovoce.peers.standing import Standing
     from sottovoce.peers.transcript import Lines
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["run_peer"]
+__all__ = ["ended_before", "run_peer"]
 
 # Seconds between two looks at the clock, and between two hellos.
 _TICK, _HELLO = 0.05, 0.5
@@ -67,7 +68,30 @@ def run_peer(
     with contextlib.ExitStack() as stack:
         stack.enter_context(locked(site.folder))
         lines = None if site.spent is None else stack.enter_context(open_earlier(site.spent))
-        return _Running(network, site, links, lines, progress).run()
+        return _Running(site, standing_of(network, site), links, lines, progress).run()
+
+
+def ended_before(network: Network, site: Site, *, alone: bool = False) -> Outcome | None:
+    """How the run in a site's folder ended, if all its rounds are over and nobody waits for the node any more.
+
+    A neighbour that has not said goodbye may, unless the caller knows that all others ended, and says `alone`. None if
+    there is something left to do. Nothing is sent; what lies there is checked as `run_peer` does.
+    """
+    with locked(site.folder) if site.folder.is_dir() else contextlib.nullcontext():
+        standing = standing_of(network, site)
+        if not standing.over or not (alone or standing.deserted):
+            return None
+        return _Running(site, standing, _Nowhere(), None, None).outcome("finished")
+
+
+class _Nowhere:
+    """Links of a node that has nothing to say."""
+
+    def send(self, receiver: int, wire: bytes) -> None:
+        """Nobody is told anything."""
+
+    def next(self, timeout: float) -> None:
+        """Nothing comes."""
 
 
 class _Running:
@@ -75,26 +99,21 @@ class _Running:
 
     def __init__(
         self,
-        network: Network,
         site: Site,
+        standing: Standing,
         links: Links,
         spent: Lines | None,
         progress: Callable[[Moment], None] | None,
     ) -> None:
-        self.network, self.site, self.links = network, site, links
+        self.site, self.standing, self.links = site, standing, links
+        self.network = network = standing.agreed
         self.spent, self.progress = spent, progress
-        self.folder, self.identity = folder, identity = site.folder, site.identity
-        self.lobby_office = PostOffice(network, identity)
-        self.me, self.name = self.lobby_office.me, identity.name
-        kept = read_kept(folder / "state")
-        self.transcript = Transcript(folder / "transcript.jsonl", identity.signing)
-        check_newest(folder, kept, self.transcript.number)
-        name = "" if kept is None or not kept.parts else network.joined(kept.parts).run_name.hex()
-        self.earlier = NOTHING if site.spent is None else read_earlier(site.spent, network)
-        self.written = self.earlier.of_run(name)
-        policy = site.policy_in(network)
-        self.budget = Budget.of(network, identity.name, policy, self.earlier.without(name))
-        self.lobby = Lobby(network, identity, own=None if kept is None else kept.own)
+        self.folder, self.identity = site.folder, site.identity
+        self.lobby_office = PostOffice(network, self.identity)
+        self.me, self.name = self.lobby_office.me, self.identity.name
+        self.transcript, self.earlier, kept = standing.transcript, standing.earlier, standing.kept
+        self.budget = Budget.of(network, self.name, site.policy_in(network), self.earlier)
+        self.lobby = Lobby(network, self.identity, own=None if kept is None else kept.own)
         self.letters: dict[tuple[int, int, int], bytes] = {}
         self.last_sent: dict[tuple[int, int, int], float] = {}
         self.heard: dict[int, bytes] = {}
@@ -119,15 +138,20 @@ class _Running:
             # What was sent is on the disk already, and nothing else counts.
             self.reason = self.reason or "interrupted"
         assert self.reason is not None
-        node = self.node
-        if node is not None and node.phase == "done":
-            node.ended()
+        if self.node is not None and self.node.phase == "done":
+            self.node.ended()
             self._keep()
-            if self.network.ported:
-                self._certify()
+        return self.outcome(self.reason)
+
+    def outcome(self, reason: Stopped) -> Outcome:
+        """How the run ended for this node, and its certificate if it did."""
+        node, known = self.node, tuple[KnownBy, ...]()
+        if node is not None:
+            certain = node.phase == "done" and self.network.ported
+            known = self.books.certify(node) if certain else self.books.known(node)
         return Outcome(
             me=self.name,
-            reason=self.reason,
+            reason=reason,
             rounds=0 if node is None else node.round,
             sent=self.sent,
             deviated=node is not None and node.deviated,
@@ -135,6 +159,9 @@ class _Running:
             delta=self.budget.policy.delta,
             refused=self.refused,
             model=np.zeros(self.network.dimension) if node is None else node.model[0].copy(),
+            known=known,
+            earlier_runs=len(self.earlier.runs),
+            had_finished=self.standing.finished,
         )
 
     @property
@@ -260,18 +287,21 @@ class _Running:
                 f"{self.folder}: is older than what was sent: rounds of this run are written down as spent, and the "
                 "state is of before the run (go on from the folder as it was last, or agree on a new run)"
             )
+        if memory is None:
+            write_agreed(self.folder, self.network)
         self.office = PostOffice(self.network, self.identity)
         masked = self.network.settings.sums == "masked"
         opening = masked_by(self.identity.signing) if masked else in_the_clear
         self.node = Node(self.network, self.me, budget=self.budget, opening=opening, memory=memory)
         # A line is written before the state of its round, which may then be lost, and with it the round, unsent.
-        if self.written is not None and self.written.sent > self.node.sent + 1:
+        written = self.standing.written
+        if written is not None and written.sent > self.node.sent + 1:
             raise FileError(
-                f"{self.folder}: is older than what was sent: {self.written.sent} rounds are written down as spent, "
+                f"{self.folder}: is older than what was sent: {written.sent} rounds are written down as spent, "
                 f"and the state knows of {self.node.sent} (go on from the folder as it was last, or agree on a new run)"
             )
         self.transcript.add(self.node.notes)
-        self.ledger = Ledger(self.folder)
+        self.books = Books(self.network, self.site, self.budget, self.earlier, written, self.spent)
 
     def _go_through(self, node: Node, early: list[Happening]) -> None:
         """All rounds, with what came before the first."""
@@ -374,7 +404,7 @@ class _Running:
         node = self.node
         kept = Kept(own=self.lobby.own)
         if node is not None:
-            self._write_spent(node.sent)
+            self.books.spend(node.sent)
             self.letters = {key: wire for key, wire in self.letters.items() if key[1] >= node.round - 2}
             letters = [(*key, wire) for key, wire in self.letters.items()]
             kept = msgspec.structs.replace(
@@ -384,65 +414,7 @@ class _Running:
         if node is not None:
             self.transcript.add(node.notes)
             node.notes = []
-            if node.sent:
-                self.ledger.add(self._rows(node))
-
-    def _write_spent(self, sent: int, known: tuple[Known, ...] = ()) -> None:
-        """Write down what this run has cost so far, before anything of it is sent."""
-        last = 0 if self.written is None else self.written.sent
-        if self.spent is None or (sent <= last and not known):
-            return
-        settings = self.network.settings
-        self.written = Run(
-            run=self.network.run_name.hex(),
-            unit=settings.unit,
-            relation=settings.relation,
-            sent=max(sent, last),
-            mu=self.budget.mus[max(sent, last)],
-            nodes=self.network.signing_keys(range(self.network.n)),
-            known=known,
-        )
-        self.spent.add([msgspec.json.encode(self.written)])
-
-    def _certify(self) -> None:
-        """Write what each observer knows of this node after the run, with what proves it."""
-        policy = self.budget.policy
-        made = certify_run(
-            self.network,
-            self.identity,
-            {self.name: self.folder / "transcript.jsonl"},
-            delta=policy.delta,
-            size=policy.size,
-            checked=True,
-        )
-        write_run(made, self.folder / "certificate.json")
-        if self.written is not None and self.written.sent == made.sent:
-            index = self.network.index
-            pools = [each for each in made.known if each.observers]
-            known = [
-                Known(keys=self.network.signing_keys(map(index, each.observers)), mu=each.mu)
-                for each in pools
-            ]
-            self._write_spent(made.sent, tuple(known))
-
-    def _rows(self, node: Node) -> list[dict[str, Any]]:
-        """ε so far of each neighbour and coalition, and of whoever reads every message.
-
-        What is not known yet to have gone as agreed counts as seen, so that no number is ever taken back.
-        """
-        names = self.network.names
-        certain = self.budget.spent(node.sent)
-        known = [
-            ("+".join(names[i] for i in cost.observers), min(epsilon, certain))
-            for cost, epsilon in self.budget.known(node.clean, node.sent)
-        ]
-        if not known:
-            known = [(names[i], certain) for i in self.network.neighbours(node.me)]
-        common = {"round": node.round + 1, "sent": node.sent, "delta": self.budget.policy.delta}
-        return [
-            common | {"observer": name, "epsilon": epsilon}
-            for name, epsilon in [*known, ("everyone", certain)]
-        ]
+            self.books.round_over(node)
 
     def _send_again(self, now: float) -> None:
         """Send again what has had no receipt for long."""

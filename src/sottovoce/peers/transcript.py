@@ -67,16 +67,12 @@ class Transcript:
     """The signed lines of one node; numbers count up by one, and a number that is there is not written again."""
 
     def __init__(self, path: Path, key: Ed25519PrivateKey) -> None:
-        """Go on after the last whole line."""
+        """Go on after the last whole line; a file in which anything was changed is refused."""
         self._lines, self._key = Lines(path), key
-        last = self._lines.lines[-1:]
-        self._before = hashlib.sha256(last[0]).hexdigest() if last else ""
-        self.number = 0
-        if last:
-            try:
-                self.number = line_of(last[0]).number
-            except InputError as error:
-                raise FileError(f"{path}: the last line: {error}") from None
+        found = _checked(path, self._lines.lines, key.public_key())
+        self._before = hashlib.sha256(self._lines.lines[-1]).hexdigest() if found else ""
+        self.number = len(found)
+        self.first = found[0] if found else None
 
     def add(self, notes: Iterable[Note]) -> None:
         """Add what the node noted and is not there yet."""
@@ -116,23 +112,28 @@ def read_transcript(path: Path, key: Ed25519PublicKey) -> list[AnyNote]:
         content = path.read_bytes()
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
+    # Lines end in a newline and in nothing else, so that no byte of the file stands unread.
+    return _checked(path, content.removesuffix(b"\n").split(b"\n"), key)
+
+
+def _checked(path: Path, lines: Iterable[bytes], key: Ed25519PublicKey) -> list[AnyNote]:
+    """The notes in the lines of a file, each of them as `read_transcript` has it."""
     found: list[AnyNote] = []
     before = ""
-    # Lines end in a newline and in nothing else, so that no byte of the file stands unread.
-    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         try:
             said = line_of(line)
         except InputError as error:
-            raise InputError(f"{path}: line {number}: {error}") from None
+            raise FileError(f"{path}: line {number}: {error} (take the original file)") from None
         bare = msgspec.structs.replace(said, signature=msgspec.UNSET)
         try:
             key.verify(said.signature or b"", _CONTEXT + _written(bare))
         except InvalidSignature:
-            raise InputError(
+            raise FileError(
                 f"{path}: line {number} is not signed by its node (take the original file)"
             ) from None
         if (said.before, said.number) != (before, number):
-            raise InputError(
+            raise FileError(
                 f"{path}: line {number} does not follow the line before it (take the original file)"
             )
         before = hashlib.sha256(line).hexdigest()
@@ -172,9 +173,14 @@ class Ledger:
             try:
                 return read_form(strict_json(last[0].decode(errors="replace"), what), LedgerLine, what).sent
             except InputError as error:
-                raise FileError(f"{file.path}: the last line: {error}") from None
-        second = last[0].split(b",")[1]
-        return int(second) if second.isdigit() else 0
+                raise FileError(f"{file.path}: the last line: {error} (take the original file)") from None
+        columns = last[0].split(b",")
+        if len(columns) != len(self.COLUMNS):
+            raise FileError(
+                f"{file.path}: the last line must have {len(self.COLUMNS)} columns; it has {len(columns)} (take the "
+                "original file)"
+            )
+        return int(columns[1]) if columns[1].isdigit() else 0
 
     def add(self, rows: list[dict[str, Any]]) -> None:
         """Add the rows of one round to both files, unless they are there."""
