@@ -194,7 +194,7 @@ class TestInterrupts:
         sottovoce: Run,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        Path("pairs.csv").write_text("an account that is whole", encoding="utf-8")
+        Path("pairs.csv").write_text("view,observer,target,epsilon\n", encoding="utf-8")
         self.stop_after(monkeypatch, views)
         code, out, err = sottovoce(*FAMILIES, *words, "--output", "pairs.csv")
         said = f"Interrupted: {sentence} the worst may be higher than what follows."
@@ -208,7 +208,7 @@ class TestInterrupts:
         assert {view: len(pairs) for view, pairs in kept.items()} == shown
         assert "pairs.interrupted.csv (the pairs that were finished, all digits)" in " ".join(out.split())
         # What was whole is not replaced by a part.
-        assert Path("pairs.csv").read_text(encoding="utf-8") == "an account that is whole"
+        assert Path("pairs.csv").read_text(encoding="utf-8") == "view,observer,target,epsilon\n"
         self.stop_after(monkeypatch, 100)
 
     def test_json_says_it_too(self, sottovoce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
