@@ -187,6 +187,15 @@ def test_a_file_of_spending_that_says_less_of_the_run_is_refused(
     assert re.search(sentence, found)
 
 
+def test_a_state_in_which_a_bit_was_changed_is_refused(folder: Path) -> None:
+    file = folder / "site-0" / "state"
+    content = bytearray(file.read_bytes())
+    for place in (0, 40, len(content) // 2, len(content) - 1):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        found = complaint(Wires(three(), folder))
+        assert found.startswith(f"{file}: cannot be read: it is not as this node wrote it (")
+
+
 def test_a_ledger_without_its_columns_is_refused(folder: Path) -> None:
     with (folder / "site-0" / "ledger.csv").open("a") as stream:
         stream.write("4\n")
@@ -206,7 +215,7 @@ def test_a_node_that_was_killed_before_its_first_line_begins_its_transcript(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started, run = Node.started, three()
-    killed = []
+    killed: list[int] = []
 
     def once(node: Node, now: float) -> Any:
         if node.me == 1 and not killed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Kept", "check_newest", "locked", "opened_alone", "read_kept", "write_kept"]
 
 
+_DIGEST = hashlib.sha256().digest_size
+
+
 class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file from which a node goes on: what it drew for the run, and, once it is in it, all that it holds.
 
@@ -35,9 +39,12 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def read_kept(path: Path) -> Kept | None:
-    """What a node kept in its folder; None before it kept anything."""
+    """What a node kept in its folder, as it was written to the last bit; None before it kept anything."""
     try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=Kept)
+        content = path.read_bytes()
+        if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+            raise msgspec.DecodeError("it is not as this node wrote it")
+        return msgspec.msgpack.decode(content[_DIGEST:], type=Kept)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
@@ -48,9 +55,10 @@ def read_kept(path: Path) -> Kept | None:
 
 
 def write_kept(folder: Path, kept: Kept) -> None:
-    """Put it on the disk, whole or not at all."""
+    """Put it on the disk behind its digest, whole or not at all."""
+    content = msgspec.msgpack.encode(kept)
     try:
-        put_whole([msgspec.msgpack.encode(kept)], folder, lambda: "state", rights=0o600)
+        put_whole([hashlib.sha256(content).digest(), content], folder, lambda: "state", rights=0o600)
     except OSError as error:
         raise FileError(
             f"{folder}: the state cannot be kept, and nothing is sent that is not: {error.strerror or error} "

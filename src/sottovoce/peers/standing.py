@@ -187,7 +187,7 @@ def _changes(before: object, now: object, name: str) -> Iterator[str]:
     """What of a value of settings was otherwise, field by field.
 
     >>> list(_changes({"rounds": 4, "edges": [["a", "b"]]}, {"rounds": 5, "edges": []}, ""))
-    ["rounds is 5 and was 4", "edges lacks [['a', 'b']]"]
+    ['rounds is 5 and was 4', "edges lacks [['a', 'b']]"]
     """
     if before == now:
         return
@@ -197,7 +197,7 @@ def _changes(before: object, now: object, name: str) -> Iterator[str]:
     elif isinstance(before, list | tuple) and isinstance(now, list | tuple):
         named = [{each["name"]: each for each in side} for side in (before, now) if _is_named(side)]
         if len(named) == 2 and named[0] and named[1]:
-            yield from _changes(*named, name)
+            yield from _changes(named[0], named[1], name)
             if list(named[0]) != list(named[1]) and set(named[0]) == set(named[1]):
                 yield f"the order of {name} is another"
             return
