@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import defaultdict
 from multiprocessing.connection import Connection
@@ -10,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from sottovoce.peers import Moment, places_beside, read_network, read_transcript, write_example
+from sottovoce.peers import (
+    Moment,
+    Outcome,
+    places_beside,
+    read_network,
+    read_transcript,
+    run_all,
+    write_example,
+)
+from sottovoce.peers.keeping import locked
 from sottovoce.peers.letters import checked_header
 from sottovoce.peers.local import Place, _child, process_context
 from sottovoce.peers.notes import Receipt, Resumed, Sent
@@ -87,3 +98,31 @@ def test_a_killed_node_goes_on_and_sends_the_same_or_nothing(masked: bool, tmp_p
     # A receipt can be lost with the node that was to write or to keep it, and no other.
     every = {(place.name, t) for place in places for t in range(0 if masked else ROUNDS)}
     assert {t for _, t in every - set(digests)} <= {killed[0] - 1, killed[0], killed[0] + 1}
+
+
+def test_nodes_end_without_a_word_when_who_started_them_is_killed_and_go_on_later(tmp_path: Path) -> None:
+    file = write_example(tmp_path / "swarm", nodes=3, rounds=ROUNDS, masked=False)
+    places, until = places_beside(file), time.monotonic() + 100
+    ledger = places[0].folder / "ledger.jsonl"
+    words = [sys.executable, "-m", "sottovoce", "peers", "local", str(file)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while not (ledger.exists() and ledger.read_text().count("everyone") >= 2):
+                assert process.poll() is None, process.stderr.read() if process.stderr else ""
+                assert time.monotonic() < until, "no round is over"
+                time.sleep(0.01)
+        finally:
+            process.kill()
+        # The pipes end with the last process that holds them.
+        out, err = process.communicate(timeout=30)
+    assert (out, err) == ("", "")
+    for place in places:
+        with locked(place.folder):
+            pass
+    sent = ledger.read_text().count("everyone")
+    assert sent < ROUNDS
+    found = run_all(places)
+    assert {name: end.reason for name, end in found.items() if isinstance(end, Outcome)} == {
+        place.name: "finished" for place in places
+    }
+    assert ledger.read_text().count("everyone") == ROUNDS

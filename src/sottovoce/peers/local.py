@@ -7,10 +7,12 @@ import contextlib
 import csv
 import io
 import itertools
+import os
 import signal
 import socket
+import threading
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
@@ -160,7 +162,7 @@ def run_all(
     """Run all places at once, each in a process of its own; for each node its outcome, or what went wrong.
 
     What lies in all places is checked before any process starts, and none does if the run is over for all of them.
-    Ctrl-C ends all of them; started again, they go on.
+    Ctrl-C ends all of them, and so does the end of this process, whatever it was; started again, they go on.
     """
     before = _over(places)
     if before is not None:
@@ -237,10 +239,22 @@ def _last_words(code: int | None) -> str:
     return f"ended by an error of the program, which stands above, with exit code {code} (please report it)"
 
 
+def _end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone, as that one ends it after Ctrl-C.
+
+    It may be in the middle of anything: what was sent is on the disk before it is sent.
+    """
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _child(place: Place, pipe: Connection) -> None:
     """One node in a process of its own, which tells how it goes."""
     # The parent hears Ctrl-C too, and ends its children.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     last = [0]
 
     def tell(moment: Moment) -> None:
