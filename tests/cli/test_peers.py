@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sottovoce.cli.application import commands
+from sottovoce.cli.printing import rounded_up
 
 Run = Callable[..., Any]
 TOP = """
@@ -91,6 +92,58 @@ def test_an_example_runs_on_this_machine_and_is_gone_through_once(sottovoce: Run
     words = ("peers", "run", "swarm/network.toml", "--me", "site-0", "--data", "swarm/site-0.csv")
     code, _, err = sottovoce(*words, "--keys", "swarm/site-2.keys")
     assert (code, "holds the keys of 'site-2', not of 'site-0'" in err) == (2, True)
+
+
+def test_a_run_that_is_over_is_not_run_again_and_one_agreed_on_otherwise_is_refused(
+    sottovoce: Run, tmp_path: Path
+) -> None:
+    assert sottovoce("peers", "example", "swarm", "--nodes", "4", "--rounds", "3").code == 0
+    file, spent = tmp_path / "swarm" / "network.toml", tmp_path / "swarm" / "site-0.spent.jsonl"
+    file.write_text(file.read_text().replace("round = 10", "round = 2"))
+    code, out, err = sottovoce("peers", "local", "swarm/network.toml")
+    assert (code, err, "nothing ran" in out) == (0, "", False)
+    written = spent.read_bytes()
+    code, out, _ = sottovoce("peers", "local", "swarm/network.toml")
+    assert (code, "nothing ran  all rounds were over already" in out) == (0, True)
+    found = json.loads(sottovoce("peers", "local", "swarm/network.toml", "--json").out)["nodes"]
+    # What sums are for: a neighbour knows less than whoever reads all; and what was learnt.
+    for node in found.values():
+        assert (node["had_finished"], node["earlier_runs"]) == (True, 0)
+        assert node["epsilon_of_one"] == max(
+            each["epsilon"] for each in node["known"] if len(each["observers"]) == 1
+        )
+        assert node["epsilon_of_one"] < node["epsilon"]
+        assert 0 <= node["accuracy"] <= 1
+        assert f"{node['accuracy']:.3f}" in out
+        assert rounded_up(node["epsilon_of_one"]) in out
+        assert rounded_up(node["epsilon"]) in out
+    known = json.loads((tmp_path / "swarm" / "site-0.run" / "certificate.json").read_text())["known"]
+    assert [each["epsilon"] for each in known if each["observers"]] == [
+        each["epsilon"] for each in found["site-0"]["known"]
+    ]
+    assert spent.read_bytes() == written
+    checked = sottovoce("peers", "check", "swarm/network.toml", "--me", "site-0").out
+    assert "What others know of site-0 after 3 rounds more and 1 earlier run, at δ" in checked
+    text = file.read_text()
+    run = ("peers", "run", "swarm/network.toml", "--me", "site-0", "--data", "swarm/site-0.csv")
+    for changed, sentence in (
+        (
+            text.replace("noise_multiplier = 1.5", "noise_multiplier = 2.5"),
+            "noise_multiplier is 2.5 and was 1.5",
+        ),
+        (text.replace("rounds = 3", "rounds = 4"), "rounds is 4 and was 3"),
+        (text.replace('["site-0", "site-1"], ', ""), "edges lacks"),
+    ):
+        assert changed != text
+        file.write_text(changed)
+        for words in (("peers", "local", "swarm/network.toml"), run):
+            code, out, err = sottovoce(*words)
+            assert (code, out) == (2, "")
+            assert "site-0.run: holds a run of a network that was agreed on otherwise: " in err
+            assert sentence in err
+    file.write_text(text)
+    assert sottovoce(*run).code == 0
+    assert spent.read_bytes() == written
 
 
 @pytest.mark.parametrize("words", [words for words, _ in commands() if words[0] == "peers"])

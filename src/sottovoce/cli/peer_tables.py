@@ -49,36 +49,66 @@ def _moments(moments: Mapping[str, Moment]) -> Table:
 
 
 def outcomes_text(console: Console, found: Mapping[str, Outcome | str]) -> None:
-    """How each node ended, and what that cost."""
+    """How each node ended, what it learnt, and what that cost."""
     table = plain_table()
-    for name in ("node", "ended", "rounds", "sent in", "ε at most", "refused letters"):
+    for name in ("node", "ended", "rounds", "sent in", "accuracy", "ε of one", "ε of all", "refused"):
         table.add_column(name, justify="left" if name in {"node", "ended"} else "right")
-    delta = None
+    ends = [each for each in found.values() if not isinstance(each, str)]
     for name, outcome in sorted(found.items()):
         if isinstance(outcome, str):
-            table.add_row(readable(name), "failed", "", "", "", "")
+            table.add_row(readable(name), "failed", *[""] * 6)
             continue
-        delta = outcome.delta
         how = outcome.reason + (", others dropped out" if outcome.deviated else "")
-        numbers = (str(outcome.rounds), str(outcome.sent), rounded_up(outcome.epsilon), str(outcome.refused))
+        one = outcome.epsilon_of_one
+        numbers = (
+            str(outcome.rounds),
+            str(outcome.sent),
+            "" if outcome.accuracy is None else f"{outcome.accuracy:.3f}",
+            "" if one is None else rounded_up(one),
+            rounded_up(outcome.epsilon),
+            str(outcome.refused),
+        )
         table.add_row(readable(name), how, *numbers)
     console.print(table)
     console.print()
-    rows = [("ε", f"of whoever reads every message, at δ = {delta!r}; it holds whatever others did")]
-    console.print(
-        facts([*rows, ("kept", "in NAME.run: state, signed transcript.jsonl, ledger.csv and ledger.jsonl")])
+    console.print(facts(_explained(ends)))
+
+
+def _explained(ends: list[Outcome]) -> list[tuple[str, str]]:
+    """What the numbers in a table of outcomes are about."""
+    rows = []
+    if ends and all(each.had_finished for each in ends):
+        rows.append(("nothing ran", "all rounds were over already, and this is how they ended"))
+    if any(each.accuracy is not None for each in ends):
+        rows.append(
+            ("accuracy", "of its model on the node's own records, without noise: for its own eyes alone")
+        )
+    levels = " or ".join(sorted({repr(each.delta) for each in ends}))
+    rows += [
+        ("ε of one", f"the most that any one other node knows, by what happened, at δ = {levels}"),
+        ("ε of all", f"of whoever reads every message, whatever others did, at δ = {levels}"),
+    ]
+    earlier = max((each.earlier_runs for each in ends), default=0)
+    if earlier:
+        rows.append(
+            ("earlier runs", f"{earlier}, counted in both; a certificate speaks of its own run alone")
+        )
+    rows.append(
+        ("kept", "in NAME.run: state, signed transcript.jsonl, certificate.json, ledger.csv and ledger.jsonl")
     )
+    return rows
 
 
 def outcomes_document(found: Mapping[str, Outcome | str]) -> dict[str, Any]:
     """How nodes ended, for JSON."""
-    fields = ("reason", "rounds", "sent", "deviated", "epsilon", "delta", "refused", "model")
+    fields = ("reason", "had_finished", "rounds", "sent", "deviated", "accuracy", "epsilon_of_one", "epsilon")
+    more = ("delta", "earlier_runs", "known", "refused", "model")
     return {
         "kind": "peers run",
         "nodes": {
             name: {"failed": each}
             if isinstance(each, str)
-            else {field: getattr(each, field) for field in fields}
+            else {field: getattr(each, field) for field in fields + more}
             for name, each in sorted(found.items())
         },
     }

@@ -431,10 +431,13 @@ def _print(found: Knowledge, policy: Policy, agreed: str, earlier: int, *, json:
     from sottovoce.cli.layout import facts, paragraph, plain_table
 
     lasting = "1 round" if found.rounds == 1 else f"{found.rounds} rounds"
+    # A run that is over, or goes on, is an earlier one: what it gave away by itself stands in its certificate.
+    runs = "1 earlier run" if earlier == 1 else f"{earlier} earlier runs"
+    more = f" more and {runs}" if earlier else ""
     with result_page() as console:
         paragraph(
             console,
-            f"What others know of {found.me} after {lasting}, at δ = {found.delta!r}",
+            f"What others know of {found.me} after {lasting}{more}, at δ = {found.delta!r}",
             "bold",
         )
         table = plain_table()
@@ -455,7 +458,8 @@ def _print(found: Knowledge, policy: Policy, agreed: str, earlier: int, *, json:
                     ),
                     (
                         "earlier runs",
-                        f"{earlier}, and what they gave away is in every number"
+                        f"{earlier}, and what they gave away is in every number; what a run gave away by itself "
+                        "is in its certificate.json"
                         if earlier
                         else "none that are known",
                     ),
