@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The colours of ε: lightness alone carries the order, so that no kind of colour vision is needed to read it.
+// The colours of ε: the hue changes, and lightness runs one way all along, so that they can be read without colour.
 // More exposed is further from the background, in the light theme darker and in the dark theme brighter.
 "use strict";
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
