@@ -78,8 +78,9 @@ BACK = """([link, fields]) => {
   document.activeElement.blur();
   scrollTo(0, 0);
   document.body.dataset.settled = "no";
-  // A word that says nothing: the address is read again, even if it is the present one.
-  location.hash = `${link}&again=${performance.now()}`;
+  // The address is read again, even if it is the present one.
+  if (location.hash === `#${link}`) dispatchEvent(new HashChangeEvent("hashchange"));
+  else location.hash = link;
 }"""
 FIELDS = ("target-epsilon", "find-scope", "noise", "delta")
 VIEWPORT: ViewportSize = {"width": 1280, "height": 900}

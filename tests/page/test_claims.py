@@ -8,7 +8,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.page.acts import choose, drop, idle, looked, noticed, opened, press_node, shown, until, words
+from tests.page.acts import choose, drop, idle, looked, noticed, press_node, shown, until, words
 from tests.page.test_accessibility import violations
 
 from sottovoce.accounting import account_all, calibrate
@@ -346,14 +346,19 @@ def test_a_graph_that_is_not_kept_is_said_to_be_gone(page: Page, visit: Visit) -
     drop(page, "friends.edgelist", RING * 2)
     until(page, "sottovoce.model.labels.includes('friend7')")
     idle(page)
-    other = opened(visit, page.url)
+    other = visit(page.url)
     noticed(other)
     assert other.inner_text("#notice-text") == (
-        "The graph friends.edgelist is not kept in this browser. Shown instead is florentine: drop "
-        "friends.edgelist here again."
+        "The graph friends.edgelist is not kept in this browser (drop it here again, or load another)."
     )
-    assert other.input_value("#graph") == "florentine"
+    assert shown(other) == ("…", "")
+    assert other.url == page.url
+    assert other.input_value("#graph") == "friends.edgelist"
     assert violations(other) == []
+    drop(other, "friends.edgelist", RING * 2)
+    answered(other)
+    assert other.is_hidden("#notice")
+    assert shown(other) == shown(page)
 
 
 def test_a_browser_that_keeps_nothing_says_so(alone: Page) -> None:
@@ -372,7 +377,7 @@ def test_a_browser_that_keeps_nothing_says_so(alone: Page) -> None:
     assert "The graph friends.edgelist is lost, because this browser keeps nothing" in alone.inner_text(
         "#notice-text"
     )
-    assert "Shown instead is florentine" in alone.inner_text("#notice-text")
+    assert shown(alone) == ("…", "")
 
 
 OWN = "anna,anna,0.75\nanna,ben,0.25\nben,ben,0.25\nben,cora,0.5\ncora,cora,0.5\n"
@@ -398,14 +403,13 @@ def test_the_weights_of_a_file_are_the_gossip_matrix(page: Page) -> None:
 
 
 def test_weights_that_are_no_gossip_matrix_are_refused_with_the_choices(page: Page) -> None:
-    before = shown(page)
     drop(page, "friends.csv", "source,target,weight\nanna,ben,3\nben,cora,4\n")
     noticed(page)
     text = page.inner_text("#notice-text")
     assert "friends.csv" in text
     assert "metropolis, lazy, maximum-degree" in text
-    assert shown(page) == before
-    assert page.input_value("#graph") == "florentine"
+    assert shown(page) == ("…", "")
+    assert page.input_value("#graph") == "friends.csv"
     page.select_option("#weights", "uniform")
     until(page, "sottovoce.model.labels.includes('cora') && sottovoce.model.document !== null")
     idle(page)

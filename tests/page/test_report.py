@@ -123,10 +123,10 @@ def test_the_slider_moves_noise_on_a_logarithmic_scale(page: Page, families: Acc
 @pytest.mark.parametrize(
     ("field", "value", "rule"),
     [
-        ("#noise", "-1", "the noise multiplier must be a finite number above 0; got -1"),
-        ("#noise", "many", "the noise multiplier must be a finite number above 0; got many"),
-        ("#delta", "1", "δ must lie strictly between 0 and 1; got 1"),
-        ("#delta", "", "δ must lie strictly between 0 and 1; got nothing"),
+        ("#noise", "-1", "the noise multiplier must be a finite number above 0; got -1 (4, say)"),
+        ("#noise", "many", "the noise multiplier must be a finite number above 0; got many (4, say)"),
+        ("#delta", "1", "δ must lie strictly between 0 and 1; got 1 (1e-5, say)"),
+        ("#delta", "", "δ must lie strictly between 0 and 1; got nothing (1e-5, say)"),
     ],
 )
 def test_bad_numbers_are_refused_in_words(
@@ -134,11 +134,18 @@ def test_bad_numbers_are_refused_in_words(
 ) -> None:
     page.fill(field, value)
     page.press(field, "Enter")
+    settled(page)
     assert page.inner_text("#notice-text") == rule
     assert page.get_attribute(field, "aria-invalid") == "true"
-    assert shown(page) == words(families.worst())
-    page.click("#notice-close")
+    # No answer stands beside what cannot be asked, and there is nothing to download.
+    assert shown(page) == ("…", "")
+    assert page.is_disabled("#save-json")
+    assert page.is_hidden("#notice-close")
+    page.click("#notice-action")
+    settled(page)
     assert page.is_hidden("#notice")
+    assert page.get_attribute(field, "aria-invalid") == "false"
+    assert shown(page) == words(families.worst())
 
 
 def test_noise_is_found_for_a_budget(page: Page, families: AccountTable) -> None:
@@ -364,9 +371,23 @@ def test_a_link_that_is_typed_in_is_followed(page: Page, families: AccountTable)
     settled(page)
     pair = families.with_noise(6.0).pair("Medici", "Pazzi")
     assert looked(page) == words(pair, 1e-6)
-    page.evaluate("location.hash = 'observer=Nobody&noise=-3&delta=x'")
-    settled(page)
-    assert shown(page)[0].startswith("ε ≤ ")
+    for link, why in (
+        ("observer=Nobody", "this report holds no account of what Nobody can learn"),
+        ("observer=Medici&target=Medici", "this report holds no pair of Medici and Medici"),
+        (
+            "noise=-3&delta=x",
+            "the noise multiplier must be a finite number above 0; got -3 (4, say) · δ must lie",
+        ),
+        ("rounds=5", "a link of this page has no word rounds; got rounds=5"),
+    ):
+        page.evaluate("(link) => { location.hash = link; }", link)
+        settled(page)
+        assert page.inner_text("#notice-text").startswith(why)
+        assert shown(page) == ("…", "")
+        assert page.url.endswith(f"#{link}")
+        page.click("#notice-action")
+        settled(page)
+        assert shown(page) == words(families.with_noise(6.0).worst(), 1e-6)
 
 
 def test_downloads_are_the_files_of_the_command_line(

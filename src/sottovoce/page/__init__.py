@@ -25,6 +25,7 @@ SCRIPTS = (
     "tools/strips.js",
     "tools/frames.js",
     "state/state.js",
+    "state/rules.js",
     "state/model.js",
     "panels/messages.js",
     "panels/layout.js",

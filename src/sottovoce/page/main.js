@@ -50,7 +50,7 @@
       draw();
       asking.curve();
     });
-    messages.begin();
+    messages.begin(asking.leave);
     verdict.begin();
     controls.begin(redraw);
     report.begin();
@@ -68,19 +68,37 @@
       network.moved();
     }).observe(top);
     printing();
-    addEventListener("hashchange", follow);
+    // A place on the page is nothing that is asked.
+    addEventListener("hashchange", () => {
+      if (document.querySelector(":target") === null) follow();
+      else if (state.live) redraw();
+    });
   }
 
   /** Show what the link says. */
   async function follow() {
     const mine = (followed += 1);
-    const { changes, names, notice } = await link.read();
+    const said = await link.read();
     if (mine !== followed) return;
-    model.measure();
-    if (state.live) await asking.ask(changes, names);
-    else still.apply(names);
+    take(said);
+    if (state.live) {
+      const asked = asking.ask(said.changes, said.names);
+      link.stay();
+      await asked;
+    }
     redraw();
-    if (notice !== null) messages.say(notice);
+  }
+
+  /** Take what a link says beside the question, and what of it cannot be asked. */
+  function take({ noise, delta, tab, names, amiss }) {
+    messages.quiet();
+    if (noise !== null) state.noise = noise;
+    if (delta !== null) state.delta = delta;
+    state.tab = tab;
+    state.amend(...state.amiss.keys());
+    model.settle();
+    if (!state.live) still.apply(names);
+    for (const [place, { said, why }] of amiss) state.refuse(place, said, why);
   }
 
   /** On paper the page is light, and drawn so before it is printed. */
@@ -108,9 +126,9 @@
   async function start() {
     wire();
     if (!state.live) {
-      const { names, words } = await link.read();
-      if (!still.begin(words)) return;
-      still.apply(names);
+      const said = await link.read();
+      if (!still.begin()) return;
+      take(said);
       redraw();
       return;
     }

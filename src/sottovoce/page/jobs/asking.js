@@ -13,6 +13,12 @@ sottovoce.asking = (() => {
   let redraw = () => {};
   let filling = { key: null };
   let waiting = { key: null };
+  /** Who is to be looked at once everything that is set can be asked. */
+  let held = null;
+  const NOBODY = { observers: [], target: null };
+  /** Where something stands that a change takes the place of. */
+  const PLACES = { source: ["graph", "file", "text", "format", "kept", "observer", "target"], sight: ["view", "observer"], pooled: ["view", "observer"], protocol: ["protocol", "parameters"] };
+  const placesOf = (name) => PLACES[name] ?? [state.TERMS.find(({ term }) => term === name)?.option ?? name];
 
   /** A graph as the server reads it. */
   const graphOf = ({ name, text, format, file }) => (name ? { kind: "name", name } : { kind: "text", text, format, name: file ?? null });
@@ -24,7 +30,7 @@ sottovoce.asking = (() => {
     observers: view === "everyone" || observers === null ? null : observers.map((node) => model.raw[node]),
   });
   const pages = (question, observers) => state.viewsOf(question).map((view) => ["api/page", request(question, view, observers)]);
-  const whileAsked = (key) => () => state.key() === key;
+  const whileAsked = (key) => () => state.amiss.size === 0 && state.key() === key;
 
   /** Run requests while the page says that it works; whoever looks may cancel them. */
   async function openly(lane, text, stands, requests) {
@@ -36,29 +42,66 @@ sottovoce.asking = (() => {
     }
   }
 
+  /** Set something: it takes the place of what could not be asked there. */
+  function set(changes) {
+    state.amend(...Object.keys(changes).flatMap(placesOf));
+    if ("source" in changes) held = null;
+    return ask(changes, held);
+  }
+
+  /** Ask without all that cannot be asked. */
+  function leave() {
+    state.amend(...state.amiss.keys());
+    if (state.live) return ask({}, held ?? NOBODY);
+    model.settle();
+    return redraw();
+  }
+
+  /** Look at a node in the place of an observer, or a target, that there is not. */
+  const look = (node) => ask({}, { observers: [model.name(node)], target: null, pooled: false });
+
   /** Ask a question that differs from the present one by `changes`; `names` says who is looked at, by name. */
   async function ask(changes, names = null) {
     const before = state.key();
     state.change(changes);
     const asked = state.key();
-    if (asked === before && names === null && (jobs.running("front") || model.document !== null)) return redraw();
+    if (state.amiss.size) {
+      held = names ?? held;
+      jobs.sweep();
+      messages.busy(null);
+      return redraw();
+    }
+    held = null;
+    if (asked === before && names === null && (jobs.running("front") || model.document !== null)) return resume();
+    state.deny(null);
     waiting = { key: asked, observers: names?.observers ?? [], target: names?.target ?? null };
     jobs.sweep();
     redraw();
-    const { source } = state.question;
     try {
       await answer(names);
       messages.quiet();
     } catch (error) {
-      if (error instanceof jobs.Superseded) return undefined;
+      if (error instanceof jobs.Superseded) return redraw();
+      if (error instanceof server.Refused) {
+        state.deny(error.message);
+        messages.quiet();
+        return redraw();
+      }
       model.goBack();
       redraw();
       if (error instanceof server.Cancelled) messages.say(model.document === null ? "Cancelled." : "Cancelled. What is shown is the run before.");
-      else messages.say(error.message, { again: error instanceof server.Gone ? () => ask(changes, names) : null, refused: source });
+      else messages.say(error.message, { again: error instanceof server.Gone ? () => ask(changes, names) : null });
       return undefined;
     }
     redraw();
     fill();
+    return curve();
+  }
+
+  /** Go on with a question that is answered, or computed, already. */
+  function resume() {
+    redraw();
+    if (filling.key === state.key() && !filling.stopped && !jobs.running("back")) fill();
     return curve();
   }
 
@@ -69,7 +112,8 @@ sottovoce.asking = (() => {
       const [graph] = await openly("front", "Reading the network…", whileAsked(reading), [["api/graph", { graph: graphOf(source), weights, protocol: program === null ? protocol : "gossip" }]]);
       model.takeNetwork(state.question, graph);
     }
-    const named = (names?.observers ?? []).map((name) => model.labels.indexOf(name)).filter((node) => node >= 0);
+    who(names);
+    const named = (names?.observers ?? []).map((name) => model.labels.indexOf(name));
     if (names?.pooled && named.length) state.change({ pooled: named });
     const { question } = state;
     if (model.document === null) {
@@ -80,7 +124,23 @@ sottovoce.asking = (() => {
       model.settle();
     } else if (named.length && question.pooled === null) await observe(named[named.length - 1]);
     const target = model.labels.indexOf(names?.target ?? null);
-    if (target >= 0) model.target = target;
+    if (target >= 0 && model.row()?.targets.includes(target) === false) {
+      state.refuse("target", names.target, `there is no pair of ${model.names(model.chosen)} and ${names.target} (choose who observes in the list)`);
+    } else if (target >= 0) model.target = target;
+  }
+
+  /** Whether there are those who are to be looked at; those who are not are taken down, and nothing is asked. */
+  function who(names) {
+    const { observers = [], target = null, pooled = false } = names ?? {};
+    const named = [...observers.map((name) => ["observer", name]), ...(target === null ? [] : [["target", target]])];
+    for (const [place, name] of named) {
+      const node = model.labels.indexOf(name);
+      if (node < 0) state.refuse(place, name, `no node is called ${sottovoce.rules.shown(name)} (choose who observes in the list)`);
+      else if (place === "observer" && !pooled && model.alone(node)) state.refuse(place, name, `${name} is the only one who is protected, and has nobody to learn about (choose who observes in the list)`);
+    }
+    if (state.amiss.size === 0) return;
+    held = { observers: state.amiss.has("observer") ? [] : observers, target: state.amiss.has("target") ? null : target, pooled };
+    throw new jobs.Superseded("not to be asked");
   }
 
   /** Whom to look at first: who is named, who was looked at before, or in a large network the hub of those that have somebody to learn about. */
@@ -207,7 +267,7 @@ sottovoce.asking = (() => {
 
   return {
     begin: (onRedraw) => (redraw = onRedraw),
-    ask, observe, more, fill, curve, request, tooLarge, wholeViews, progress, command, meant,
+    ask, set, leave, look, observe, more, fill, curve, request, tooLarge, wholeViews, progress, command, meant,
     stop: () => jobs.cancel("back"),
   };
 })();

@@ -25,7 +25,13 @@ sottovoce.coins = (() => {
       const said = found.map(({ epsilon, method, assumption }, k) => `${epsilon === null ? "ε is infinite" : `ε ≤ ${gaussian.roundUp(epsilon)}`} with ${verdict.title(views[k])} (${method}: ${BOUNDS[method]}; assumption ${assumption})`);
       tell(`${participation}, ${meant(found[0], question)}, an upper end: ${said.join("; ")}. What is shown beside it is participation ${question.participation}.`);
     } catch (error) {
-      if (!(error instanceof jobs.Superseded)) tell(error instanceof server.Cancelled ? "Cancelled." : error.message);
+      if (error instanceof jobs.Superseded) return;
+      // What the server refuses stays in the field, and no answer to another question beside it.
+      if (error instanceof server.Refused) {
+        state.forget("coins");
+        state.refuse("participation", participation, error.message);
+        redraw();
+      } else tell(error instanceof server.Cancelled ? "Cancelled." : error.message);
     }
   }
 

@@ -8,6 +8,8 @@ sottovoce.compare = (() => {
   const { state, model, dom, gaussian, asking, jobs, server, strips, verdict } = sottovoce;
   const { byId } = dom;
   const KINDS = { views: "Views", weights: "Weights", topologies: "Topologies", protocols: "Protocols" };
+  /** What a link may say of a comparison. */
+  const CHOICES = { by: Object.keys(KINDS), at: ["noise", "epsilon"] };
   const HINTS = { weights: "laplacian:0.1", topologies: "torus:rows=4,cols=5", protocols: "momentum:beta=0.5" };
   /** Up to so many nodes a comparison is computed without being asked for. */
   const SMALL = 60;
@@ -185,8 +187,8 @@ sottovoce.compare = (() => {
   }
 
   function read(words) {
-    if (Object.hasOwn(KINDS, words.get("by"))) picked.kind = words.get("by");
-    if (["noise", "epsilon"].includes(words.get("at"))) picked.at = words.get("at");
+    picked.kind = words.get("by") ?? picked.kind;
+    picked.at = words.get("at") ?? picked.at;
     if (picked.kind !== "views") picked.more[picked.kind] = [...new Set([...picked.more[picked.kind], ...words.getAll("with")])];
     for (const name of words.getAll("without")) picked.off.add(`${picked.kind} ${name}`);
   }
@@ -204,5 +206,5 @@ sottovoce.compare = (() => {
     byId("compare-stop").addEventListener("click", () => jobs.cancel("compare"));
   }
 
-  return { begin, draw, write, read };
+  return { CHOICES, begin, draw, write, read };
 })();

@@ -4,9 +4,9 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.controls = (() => {
-  const { state, model, dom, gaussian, asking, find, files, kept, link, messages, protocol, training, coins } = sottovoce;
+  const { state, model, dom, gaussian, asking, find, files, kept, link, messages, protocol, training, coins, rules } = sottovoce;
   const { byId } = dom;
-  const { say, quiet } = messages;
+  const { say } = messages;
   const CHOICES = ["contribution", "relation", "effort", "engine"];
   let redraw = () => {};
   let turn = 0;
@@ -17,12 +17,13 @@ sottovoce.controls = (() => {
     const pooled = question.pooled !== null;
     byId("coalition").checked = pooled;
     views();
-    dom.pick(byId("own-noise"), question.own_noise);
-    byId("weights").value = question.weights;
+    dom.pick(byId("own-noise"), state.saidAt("own-noise", question.own_noise));
+    byId("weights").value = state.saidAt("weights", question.weights);
     dom.say(byId("weights-hint"), model.document === null ? "" : `Used: ${model.document.graph.origin}.`);
-    if (document.activeElement !== byId("graph")) byId("graph").value = question.source.name ?? question.source.file ?? "a file of your own";
-    for (const [id, value] of [["rounds", question.rounds], ["noise", state.noise], ["delta", state.delta]]) {
-      if (document.activeElement !== byId(id)) byId(id).value = gaussian.given(value);
+    if (document.activeElement !== byId("graph")) byId("graph").value = state.saidAt("graph", state.saidAt("file", question.source.name ?? question.source.file ?? "a file of your own"));
+    for (const [id, value] of [["rounds", question.rounds], ["noise", state.noise], ["delta", state.delta], ["tolerance", question.tolerance]]) {
+      byId(id).setAttribute("aria-invalid", String(state.amiss.has(id)));
+      if (document.activeElement !== byId(id)) byId(id).value = state.saidAt(id, value === null ? "" : gaussian.given(value));
     }
     if (document.activeElement !== byId("noise-slider")) byId("noise-slider").value = String(Math.log10(state.noise));
     observers(pooled);
@@ -30,11 +31,11 @@ sottovoce.controls = (() => {
     protocol.draw();
     training.draw();
     coins.draw();
-    for (const id of CHOICES) byId(id).value = question[id];
-    for (const [id, value] of [["targets", state.targetsText(question.targets)], ["tolerance", question.tolerance]]) {
-      if (document.activeElement !== byId(id)) byId(id).value = value ?? "";
+    for (const id of CHOICES) byId(id).value = state.saidAt(id, question[id]);
+    for (const [id, value] of [["targets", state.targetsText(question.targets)], ["participation", question.participation]]) {
+      byId(id).setAttribute("aria-invalid", String(state.amiss.has(id)));
+      if (document.activeElement !== byId(id)) byId(id).value = state.saidAt(id, value);
     }
-    if (document.activeElement !== byId("participation")) byId("participation").value = question.participation;
     find.draw();
     byId("heat-all").hidden = !state.live || !asking.wholeViews() || !asking.tooLarge() || model.rows.size >= Math.floor(state.limits.pairs / model.labels.length);
   }
@@ -48,7 +49,8 @@ sottovoce.controls = (() => {
       select.replaceChildren(...nodes.map((node) => dom.el("option", { value: String(node), textContent: model.name(node) })));
     }
     select.disabled = state.question.sight === "everyone" || (!state.live && pooled);
-    if (model.chosen.length) select.value = String(model.chosen[model.chosen.length - 1]);
+    if (state.amiss.has("observer") || state.amiss.has("target")) select.selectedIndex = -1;
+    else if (model.chosen.length) select.value = String(model.chosen[model.chosen.length - 1]);
     byId("observer-label").textContent = pooled ? "Add a member" : "Who observes";
   }
 
@@ -62,9 +64,9 @@ sottovoce.controls = (() => {
     const kind = offered.map((each) => each.sight).join(" ");
     if (host.dataset.kind !== kind) {
       host.dataset.kind = kind;
-      dom.segments(host, offered.map((each) => [each.sight, each.label]), sight, (value) => (state.live ? asking.ask({ sight: value }) : heldView(value)));
+      dom.segments(host, offered.map((each) => [each.sight, each.label]), sight, (value) => (state.live ? asking.set({ sight: value }) : heldView(value)));
     }
-    dom.pick(host, sight);
+    dom.pick(host, state.saidAt("view", sight));
     const found = state.SIGHTS.find((each) => each.sight === sight);
     const panels = sight === state.BOTH && model.document !== null ? ` The panels show ${state.byView.get(model.document.view).title}.` : "";
     dom.say(byId("view-hint"), `Seen: ${found.words}.${panels}`);
@@ -93,11 +95,12 @@ sottovoce.controls = (() => {
     if (node === undefined || node === null) return undefined;
     const { sight, pooled } = state.question;
     if (sight === "everyone") return say("Whoever sees every message learns the same about each node; choose another view to set an observer.");
+    if (state.amend("observer", "target") && state.live && !join && pooled === null) return asking.look(node);
     if (!join && pooled === null) return select([node], null);
     if (!state.live) return say("A coalition is computed by the server: run sottovoce serve.");
     const before = pooled ?? model.chosen;
     const next = before.includes(node) ? before.filter((other) => other !== node) : [...before, node];
-    return next.length ? asking.ask({ pooled: next }) : undefined;
+    return next.length ? asking.set({ pooled: next }) : undefined;
   }
 
   /** Look at a row that is there, or ask the server for it. */
@@ -113,42 +116,33 @@ sottovoce.controls = (() => {
     return say(`The report holds no account of what ${model.names(nodes)} can learn (run sottovoce serve, or write the report without --observer).`);
   }
 
-  function set(name, value, allowed) {
-    if (!allowed) return false;
+  /** Read the answer at another noise or δ; what could not be asked before is asked now. */
+  function read(name, value) {
+    const amended = state.amend(name);
     state[name] = value;
-    model.measure();
+    model.settle();
     redraw();
-    return true;
+    if (amended && state.live) asking.set({});
   }
-  const setNoise = (value) => set("noise", value, value > 0 && Number.isFinite(value));
-  const setDelta = (value) => set("delta", value, value > 0 && value < 1);
-  /** An empty field asks for the usual width. */
-  const setTolerance = (value) => (Number.isNaN(value) && byId("tolerance").value.trim() === "" ? (asking.ask({ tolerance: null }), true) : value > 0 && value <= 1 && (asking.ask({ tolerance: value }), true));
-  const setRounds = (value) => Number.isInteger(value) && value >= 1 && (asking.ask({ rounds: value }), true);
 
-  /** A field that is read when it is left or with Enter, and says what is wrong. */
-  function field(id, accept, rule) {
+  /** A field that is read when it is left or with Enter, and says what is wrong; `empty` is what it asks with nothing in it. */
+  function field(id, accept, empty = undefined) {
     const input = byId(id);
     const check = () => {
-      const good = accept(input.value.trim() === "" ? NaN : Number(input.value));
-      input.setAttribute("aria-invalid", String(!good));
-      if (!good) say(`${rule}; got ${input.value || "nothing"}`);
-      else quiet();
+      const { value, why } = input.value.trim() === "" && empty !== undefined ? { value: empty, why: null } : rules.number(id, input.value);
+      if (why === null) return accept(value);
+      state.refuse(id, input.value, why);
+      messages.quiet();
+      return redraw();
     };
     input.addEventListener("change", check);
     input.addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), check()));
   }
 
-  /** Another rule for the weights: of the graph that was refused just now, or of the one that is shown. */
-  function weigh(weights) {
-    const source = state.standing("notice")?.refused ?? state.question.source;
-    asking.ask(source === state.question.source ? { weights } : { source, pooled: null, targets: null, weights });
-  }
-
   /** Load another graph; who was looked at, pooled and protected belongs to the one before. */
   function load(source) {
     turn += 1;
-    return asking.ask({ source, pooled: null, targets: null });
+    return asking.set({ source, pooled: null, targets: null });
   }
 
   async function opened(file) {
@@ -177,25 +171,27 @@ sottovoce.controls = (() => {
     protocol.begin();
     training.begin();
     coins.begin(onRedraw);
-    for (const id of CHOICES) byId(id).addEventListener("change", (event) => asking.ask({ [id]: event.target.value }));
-    byId("participation").addEventListener("change", (event) => {
+    for (const id of CHOICES) byId(id).addEventListener("change", (event) => asking.set({ [id]: event.target.value }));
+    byId("participation").addEventListener("change", async (event) => {
       const participation = event.target.value.replace(/\s/g, "") || "full";
-      return coins.asked(participation) ? coins.ask(participation) : asking.ask({ participation });
+      if (!coins.asked(participation)) return asking.set({ participation });
+      // Coins have one number beside a run, which there has to be.
+      if (model.document === null) await asking.set({ participation: "full" });
+      return coins.ask(participation);
     });
-    byId("targets").addEventListener("change", (event) => asking.ask({ targets: state.targetsOf(event.target.value) }));
+    byId("targets").addEventListener("change", (event) => asking.set({ targets: state.targetsOf(event.target.value) }));
     for (const id of ["participation", "targets"]) byId(id).addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), event.target.blur()));
-    dom.segments(byId("own-noise"), [["known", "known to it"], ["hidden", "hidden"]], "known", (value) => asking.ask({ own_noise: value }));
-    field("noise", setNoise, "the noise multiplier must be a finite number above 0");
-    field("delta", setDelta, "δ must lie strictly between 0 and 1");
-    field("tolerance", setTolerance, "the tolerance must be a number above 0 and at most 1, or be left out");
-    field("rounds", setRounds, "rounds must be a whole number of at least 1");
-    byId("noise-slider").addEventListener("input", (event) => setNoise(Number((10 ** Number(event.target.value)).toPrecision(3))));
+    dom.segments(byId("own-noise"), [["known", "known to it"], ["hidden", "hidden"]], "known", (value) => asking.set({ own_noise: value }));
+    for (const id of ["noise", "delta"]) field(id, (value) => read(id, value));
+    field("tolerance", (tolerance) => asking.set({ tolerance }), null);
+    field("rounds", (rounds) => asking.set({ rounds }));
+    byId("noise-slider").addEventListener("input", (event) => read("noise", Number((10 ** Number(event.target.value)).toPrecision(3))));
     byId("observer").addEventListener("change", (event) => choose(Number(event.target.value), state.question.pooled !== null));
     byId("coalition").addEventListener("change", (event) => {
       const start = model.chosen.length ? model.chosen : [0];
-      asking.ask({ pooled: event.target.checked ? start : null });
+      asking.set({ pooled: event.target.checked ? start : null });
     });
-    byId("weights").addEventListener("change", (event) => weigh(event.target.value));
+    byId("weights").addEventListener("change", (event) => asking.set({ weights: event.target.value }));
     byId("controls").addEventListener("submit", (event) => {
       event.preventDefault();
       const name = byId("graph").value.trim();

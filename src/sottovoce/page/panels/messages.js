@@ -7,7 +7,7 @@ sottovoce.messages = (() => {
   const { state, dom } = sottovoce;
   const { byId } = dom;
 
-  /** Show a notice until something changes; with `again` it offers to try once more, `refused` is the graph it speaks of. */
+  /** Show a notice until something changes; with `again` it offers to try once more. */
   function say(text, more = {}) {
     state.claim("notice", text, more);
     draw();
@@ -27,9 +27,14 @@ sottovoce.messages = (() => {
   function draw() {
     byId("announce").textContent = state.standing("announce")?.text ?? "";
     const notice = state.standing("notice");
-    byId("notice").hidden = notice === null;
-    dom.say(byId("notice-text"), notice?.text ?? "");
-    byId("notice-action").hidden = (notice?.again ?? null) === null;
+    const text = notice?.text ?? state.whyNot().join(" · ");
+    byId("notice").hidden = text === "";
+    dom.say(byId("notice-text"), text);
+    // Why there is no answer stays as long as there is none.
+    byId("notice-close").hidden = notice === null;
+    const leaves = notice === null && state.amiss.size > 0;
+    byId("notice-action").hidden = !leaves && (notice?.again ?? null) === null;
+    byId("notice-action").textContent = leaves ? "Leave it out" : "Try again";
   }
 
   function busy(text) {
@@ -46,9 +51,10 @@ sottovoce.messages = (() => {
     dom.say(byId("work-text"), `${done} of ${total} ${words}`);
   }
 
-  function begin() {
+  /** `leave` asks without what cannot be asked. */
+  function begin(leave) {
     byId("notice-close").addEventListener("click", quiet);
-    byId("notice-action").addEventListener("click", () => state.standing("notice")?.again?.());
+    byId("notice-action").addEventListener("click", () => (state.standing("notice")?.again ?? leave)());
   }
 
   return { begin, draw, say, quiet, announce, busy, advance };

@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.protocol = (() => {
-  const { state, model, dom, asking } = sottovoce;
+  const { state, model, dom, asking, rules } = sottovoce;
   const { byId } = dom;
   const OWN = "own";
   const START = `keeps = ["model"]
@@ -29,12 +29,13 @@ instructions = [
     const name = opened ?? ([...byId("protocol").options].some((option) => option.value === held) ? held : OWN);
     const own = state.live && name === OWN;
     byId("protocol").value = name;
-    const possible = byId("protocol").selectedOptions[0]?.dataset.possible ?? "";
+    const { possible = "", example = "" } = byId("protocol").selectedOptions[0]?.dataset ?? {};
     byId("parameters-row").hidden = own || !state.live || possible === "";
-    byId("parameters").placeholder = possible;
+    byId("parameters").placeholder = example === "" ? "" : `${example}, say`;
+    byId("parameters").setAttribute("aria-invalid", String(state.amiss.has("parameters")));
     byId("program-row").hidden = !own;
     byId("use-program").hidden = !own;
-    if (opened === null && document.activeElement !== byId("parameters")) byId("parameters").value = parametersOf(question);
+    if (opened === null && document.activeElement !== byId("parameters")) byId("parameters").value = state.saidAt("parameters", parametersOf(question));
     if (opened === null && document.activeElement !== byId("program")) byId("program").value = question.program ?? START;
     const found = model.document;
     dom.say(byId("protocol-hint"), own && opened !== null ? "Write the program, then use it." : found === null ? "" : found.program);
@@ -54,12 +55,18 @@ instructions = [
     return ask(name, rounds);
   }
 
-  const ask = (name, rounds) =>
-    asking.ask({ protocol: spelled(name, byId("parameters").value.trim()), program: null, ...(rounds ? { rounds: Number(rounds) } : {}) });
+  function ask(name, rounds) {
+    const text = byId("parameters").value.trim();
+    const { possible = "", example = "" } = byId("protocol").selectedOptions[0].dataset;
+    const why = rules.parameters(name, text, possible.split(", "), example);
+    if (why === null) return asking.set({ protocol: spelled(name, text), program: null, ...(rounds ? { rounds: Number(rounds) } : {}) });
+    state.refuse("parameters", text, why);
+    return asking.ask({});
+  }
 
   function use() {
     opened = null;
-    return asking.ask({ protocol: "gossip", program: byId("program").value });
+    return asking.set({ protocol: "gossip", program: byId("program").value });
   }
 
   function begin() {

@@ -4,7 +4,7 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.training = (() => {
-  const { state, model, dom, asking, messages } = sottovoce;
+  const { state, model, dom, asking, rules } = sottovoce;
   const { byId } = dom;
   const NONE = { updates: null, step_smoothness: null, losses: null, damping: null };
   const ROWS = { steps: ["steps-row", "step-smoothness"], updates: ["updates-row", "updates"], damping: ["damping-row", "damping"] };
@@ -16,15 +16,16 @@ sottovoce.training = (() => {
   /** Let the controls say what is asked. */
   function draw() {
     const { question } = state;
-    const kind = opened ?? kindOf(question);
+    const kind = opened ?? (state.amiss.has("step-smoothness") ? "steps" : kindOf(question));
     byId("training").value = kind;
     for (const [each, [row]] of Object.entries(ROWS)) byId(row).hidden = each !== kind || !state.live;
     if (opened === null) {
       for (const [id, value] of [["step-smoothness", question.step_smoothness], ["updates", question.updates], ["damping", question.damping]]) {
-        if (document.activeElement !== byId(id)) byId(id).value = value ?? "";
+        if (document.activeElement !== byId(id)) byId(id).value = state.saidAt(id, value) ?? "";
       }
       byId("losses").value = question.losses ?? "";
     }
+    byId("step-smoothness").setAttribute("aria-invalid", String(state.amiss.has("step-smoothness")));
     dom.say(byId("training-hint"), !state.live ? "" : opened === null ? said(model.document) : "Give the number, then Enter.");
   }
 
@@ -38,7 +39,7 @@ sottovoce.training = (() => {
 
   function choose(kind) {
     opened = kind === "none" || kind === kindOf(state.question) ? null : kind;
-    if (kind === "none") return asking.ask(NONE);
+    if (kind === "none") return asking.set(NONE);
     draw();
     byId(ROWS[kind][1]).focus();
     return undefined;
@@ -50,12 +51,15 @@ sottovoce.training = (() => {
     if (kind === "none") return undefined;
     const text = byId(ROWS[kind][1]).value.trim();
     if (text === "" && opened !== null) return undefined;
-    const step = Number(text);
-    if (kind === "steps" && text !== "" && !(step > 0 && Number.isFinite(step))) return messages.say(`step × smoothness must be a finite number above 0; got ${text}`);
+    const { value: step, why } = kind === "steps" && text !== "" ? rules.number("step-smoothness", text) : { value: null, why: null };
+    if (why !== null) {
+      state.refuse("step-smoothness", text, why);
+      return asking.ask({});
+    }
     opened = null;
-    if (text === "") return asking.ask(NONE);
+    if (text === "") return asking.set(NONE);
     const told = { steps: () => ({ step_smoothness: step, losses: byId("losses").value || null }), updates: () => ({ updates: text.replace(/\s/g, "") }), damping: () => ({ damping: text }) };
-    return asking.ask({ ...NONE, ...told[kind]() });
+    return asking.set({ ...NONE, ...told[kind]() });
   }
 
   function begin() {

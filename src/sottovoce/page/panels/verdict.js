@@ -38,7 +38,7 @@ sottovoce.verdict = (() => {
     for (const id of ["copy-link", "save-csv", "save-json", "save-png"]) byId(id).disabled = worst === null;
   }
 
-  const waiting = () => ({ epsilon: "…", who: "Nothing is computed yet for what is asked." });
+  const waiting = () => ({ epsilon: "…", who: state.whyNot().length ? "There is no answer to what is set; the notice says why." : "Nothing is computed yet for what is asked." });
 
   function words(worst, covered) {
     const { document } = model;

@@ -4,18 +4,24 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.link = (() => {
-  const { state, model, dom, gaussian, kept, messages, asking, compare } = sottovoce;
+  const { state, model, dom, gaussian, kept, messages, asking, compare, rules } = sottovoce;
   const { byId } = dom;
   const LINK_TEXT = 1500;
   const POOLED = "coalition";
-  /** The largest numbers that the server takes. */
-  const MOST = { step_smoothness: 1e300, tolerance: 1 };
+  /** What a link may say beside the terms of a question, that of a report, and what it may say more than once. */
+  const HELD = ["noise", "delta", "observer", "target"];
+  const SERVED = [...HELD, "graph", "file", "text", "format", "kept", "view", "rounds", "tab", "by", "at", "with", "without"];
+  const MANY = ["observer", "with", "without"];
+  /** What is asked where a link does not say it. */
+  const USUAL = { noise: state.noise, delta: state.delta, rounds: state.question.rounds, source: state.question.source };
   let begun = false;
+  let given = null;
   const carried = ({ name, text }) => Boolean(name) || text.length <= LINK_TEXT;
 
   const write = dom.later(() => {
     // What is asked is in the link before it is answered: a reload asks the same, and finds the job that computes it.
-    if (begun && (state.live || model.document !== null)) {
+    // What cannot be asked, or is refused, stays as it was given.
+    if (begun && state.amiss.size === 0 && (model.document !== null || (state.live && state.key() !== given))) {
       const words = new URLSearchParams();
       if (state.live) question(words);
       const { observers, target } = looked();
@@ -56,47 +62,90 @@ sottovoce.link = (() => {
     if (state.tab === "compare") compare.write(words);
   }
 
-  /** The settings of the link: changes to the question, names for when the graph is known, and what to say about it. */
+  /**
+   * What the link says: changes to the question, noise and δ, names for when the graph is known, and by its place
+   * whatever cannot be asked. Where it says nothing, what is usual is meant.
+   */
   async function read() {
-    const words = new URLSearchParams(location.hash.slice(1));
+    const words = new URLSearchParams(document.querySelector(":target") === null ? location.hash.slice(1) : "");
+    const amiss = new Map();
+    const refuse = (place, said, why) => amiss.has(place) || amiss.set(place, { said, why });
     begun = true;
-    const [noise, delta] = [Number(words.get("noise")), Number(words.get("delta"))];
-    if (noise > 0 && Number.isFinite(noise)) state.noise = noise;
-    if (delta > 0 && delta < 1) state.delta = delta;
-    const names = { observers: words.getAll("observer"), target: words.get("target"), pooled: false };
-    if (!state.live) return { changes: {}, names, words, notice: null };
-    const view = words.get("view");
-    const changes = { pooled: null, sight: state.byView.get(view)?.sight ?? state.BOTH };
-    names.pooled = view === POOLED || (view ?? "").startsWith("coalition-");
-    if (Number.isInteger(Number(words.get("rounds"))) && Number(words.get("rounds")) > 0) changes.rounds = Number(words.get("rounds"));
-    for (const { term, option, usual } of state.TERMS) changes[term] = allowed(term, option, words.get(option)) ?? usual;
-    state.tab = state.TABS.includes(words.get("tab")) ? words.get("tab") : state.TABS[0];
-    compare.read(words);
-    const { source, notice } = await sourceOf(words);
-    if (source !== null) changes.source = source;
-    return { changes, names, words, notice };
+    once(words, refuse);
+    const said = (word) => (amiss.has(word) ? null : words.get(word));
+    const chosen = (word, choices, usual) => judged(word, said(word), usual, refuse, (text) => ({ value: text, why: rules.choice(word, text, choices) }));
+    const number = (word, usual) => judged(word, said(word), usual, refuse, (text) => rules.number(word, text));
+    const result = { amiss, words, noise: number("noise", state.live ? USUAL.noise : null), delta: number("delta", state.live ? USUAL.delta : null) };
+    if (!state.live) return { ...result, changes: {}, names: who(words, refuse, false), tab: state.tab };
+    const view = chosen("view", [POOLED, ...state.byView.keys()].filter((each) => each !== "custom"), null);
+    const changes = { pooled: null, sight: state.byView.get(view)?.sight ?? state.BOTH, rounds: number("rounds", USUAL.rounds) };
+    const names = who(words, refuse, view !== null && view.startsWith(POOLED));
+    if (names.pooled && !words.has("observer")) refuse("view", view, `a coalition has members; got view=${view} without (name each as observer=NAME)`);
+    if (changes.sight === "everyone" && names.observers.length) refuse("observer", names.observers.join(", "), "whoever sees every message learns the same, whoever observes; got observer and view=everyone (choose another view)");
+    for (const { term, option, usual } of state.TERMS) changes[term] = judged(option, said(option), usual, refuse, (text) => ofTerm(term, option, text));
+    const tab = chosen("tab", state.TABS, state.TABS[0]);
+    for (const [word, choices] of Object.entries(compare.CHOICES)) chosen(word, choices, null);
+    if (amiss.size === 0) compare.read(words);
+    changes.source = await sourceOf(words, refuse);
+    return { ...result, changes, names, tab };
   }
 
-  /** What a link says of one term, null where it says nothing that can be asked. */
-  function allowed(term, option, said) {
+  /** The value of what a link says at a place; what is usual where it says nothing, or nothing that can be asked. */
+  function judged(place, text, usual, refuse, judge) {
+    if (text === null) return usual;
+    const { value, why } = judge(text);
+    if (why === null) return value;
+    refuse(place, text, why);
+    return usual;
+  }
+
+  /** Take down words that no link has, that stand twice, or that have no value. */
+  function once(words, refuse) {
+    const known = state.live ? [...SERVED, ...state.TERMS.map(({ option }) => option)] : HELD;
+    for (const word of new Set(words.keys())) {
+      const values = words.getAll(word);
+      const written = rules.shown(`${word}=${values[0]}`);
+      if (!known.includes(word)) refuse(word, values[0], `a link of this page has no word ${rules.shown(word)}; got ${written} (mend the word, or leave it out)`);
+      else if (values.includes("")) refuse(word, "", `${word} must have a value in a link; got ${written} (give it one, or leave it out)`);
+      else if (values.length > 1 && !MANY.includes(word)) refuse(word, values.join(", "), `${word} must stand once in a link; got ${rules.shown(values.join(" and "))} (leave one out)`);
+    }
+  }
+
+  /** Who is to be looked at: one observer, or the members of a coalition, and perhaps a target. */
+  function who(words, refuse, pooled) {
+    const observers = [...new Set(words.getAll("observer"))].filter((name) => name !== "");
+    if (state.live && !pooled && observers.length > 1) refuse("observer", observers.join(", "), `one node observes unless the view is that of a coalition; got ${rules.shown(observers.join(" and "))} (leave one out, or ask for view=${POOLED})`);
+    return { observers, target: words.get("target") || null, pooled };
+  }
+
+  /** What a link says of one term; the server judges words that have no end. */
+  function ofTerm(term, option, text) {
+    if (["step_smoothness", "tolerance"].includes(term)) return rules.number(option, text);
+    if (term === "targets") {
+      const names = state.targetsOf(text);
+      return { value: names, why: names === null ? `targets must name a node; got ${rules.shown(text)} (name some, or leave it out)` : null };
+    }
     const control = byId(option);
-    const most = MOST[term];
-    if (said === null) return null;
-    if (most !== undefined) return Number(said) > 0 && Number(said) <= most ? Number(said) : null;
-    if (term === "targets") return state.targetsOf(said);
-    if (term === "own_noise") return ["known", "hidden"].includes(said) ? said : null;
-    return term !== "protocol" && control?.tagName === "SELECT" && ![...control.options].some(({ value }) => value === said) ? null : said;
+    const choices = term === "own_noise" ? ["known", "hidden"] : term !== "protocol" && control?.tagName === "SELECT" ? [...control.options].map(({ value }) => value).filter(Boolean) : null;
+    return { value: text, why: choices === null ? null : rules.choice(option, text, choices) };
   }
 
-  async function sourceOf(words) {
-    if (words.has("graph")) return { source: { name: words.get("graph") }, notice: null };
-    const file = words.get("file");
-    if (words.has("text")) return { source: state.ownGraph({ text: words.get("text"), format: words.get("format") ?? "edgelist", file }), notice: null };
-    if (file === null) return { source: null, notice: null };
+  /** The graph of a link; the usual one where it names none, or one that is gone. */
+  async function sourceOf(words, refuse) {
+    const [name, file, text] = ["graph", "file", "text"].map((word) => words.get(word) || null);
+    if (name !== null && (file ?? text) !== null) refuse("graph", name, `a link has one graph; got ${rules.shown(name)} and ${rules.shown(file ?? "a text")} (leave one out)`);
+    if (name !== null) return { name };
+    if (text !== null) return state.ownGraph({ text, format: words.get("format") ?? "edgelist", file });
+    if (file === null && !words.has("kept")) return USUAL.source;
     const { source, why } = words.has("kept") ? await kept.get(words.get("kept")) : { source: null, why: "is lost, because this browser keeps nothing for this page" };
-    if (source !== null) return { source: state.ownGraph(source), notice: null };
-    return { source: null, notice: `The graph ${file} ${why}. Shown instead is ${state.question.source.name ?? state.question.source.file}: drop ${file} here again.` };
+    if (source !== null) return state.ownGraph(source);
+    const called = file ?? "of this link";
+    refuse("file", called, `The graph ${called} ${why} (drop it here again, or load another).`);
+    return USUAL.source;
   }
+
+  /** Leave the address as it was given until there is an answer to what it asks. */
+  const stay = () => (given = state.key());
 
   async function copy() {
     if (state.live && !carried(state.question.source)) return messages.say("The link finds a graph of this size in this browser alone; send the file along.");
@@ -110,5 +159,5 @@ sottovoce.link = (() => {
     return undefined;
   }
 
-  return { write, read, copy, carried };
+  return { write, read, stay, copy, carried };
 })();

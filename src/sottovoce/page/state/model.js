@@ -14,8 +14,11 @@ sottovoce.model = (() => {
   let answer = null;
   let ordered = { only: null, rows: null, size: 0, places: [], first: [] };
 
-  /** The answer to what is asked, or null. */
-  const current = () => (answer !== null && answer.key === state.key() ? answer : null);
+  /** The answer to the question, or null. */
+  const matching = () => (answer !== null && answer.key === state.key() ? answer : null);
+
+  /** The same while all that is set can be asked. */
+  const current = () => (state.amiss.size === 0 ? matching() : null);
 
   /** The network of what is asked, empty until it is known. */
   const known = () => (network.key === state.networkKey() ? network : NOTHING);
@@ -102,7 +105,7 @@ sottovoce.model = (() => {
 
   // ε never falls with Δ² and never grows with the noise or δ: what the library proved at one point holds beyond it,
   // without the margin of the browser.
-  const anchor = (view, point) => current()?.parts.get(view)?.anchors.push(point);
+  const anchor = (view, point) => matching()?.parts.get(view)?.anchors.push(point);
 
   function epsilonOf(lower, upper, part = leading()) {
     if (lower === Infinity) return { lower, upper: lower };

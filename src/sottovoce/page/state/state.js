@@ -80,9 +80,28 @@ sottovoce.state = (() => {
     return sight === BOTH ? ["messages", "sums"].map((each) => sights.get(each)[kind]) : [sights.get(sight)[kind]];
   }
 
+  // What is set and cannot be asked, by the place where it is set, and the question that the server refused.
+  const amiss = new Map();
+  let denied = { key: null, why: "" };
+
+  /** Take down what was said at a place and why it cannot be asked: until it is mended nothing is asked, and no answer stands. */
+  const refuse = (place, said, why) => amiss.set(place, { said, why });
+
+  /** Forget what was amiss at some places; whether anything was. */
+  const amend = (...places) => places.map((place) => amiss.delete(place)).includes(true);
+
+  /** What stands in the field of a place: what was said there, if it is amiss, or else the value that is asked. */
+  const saidAt = (place, value) => amiss.get(place)?.said ?? value;
+
+  /** Take down why the server refuses the question that is asked, or null while it is asked anew. */
+  const deny = (why) => (denied = { key: why === null ? null : key(), why });
+
+  /** Why there is no answer to what is set. */
+  const whyNot = () => [...[...amiss.values()].map(({ why }) => why), ...(denied.key === key() ? [denied.why] : [])];
+
   /** Everything that a sentence on the page may rest on. */
   const inputs = () =>
-    JSON.stringify([key(), state.noise, state.delta, sottovoce.model.chosen, sottovoce.model.target, ...["target-epsilon", "find-scope"].map((id) => document.getElementById(id).value)]);
+    JSON.stringify([key(), [...amiss], state.noise, state.delta, sottovoce.model.chosen, sottovoce.model.target, ...["target-epsilon", "find-scope"].map((id) => document.getElementById(id).value)]);
 
   /** The ε that is allowed, or null if none is said. */
   function budget() {
@@ -104,5 +123,5 @@ sottovoce.state = (() => {
     return null;
   }
 
-  return Object.assign(state, { BOTH, SIGHTS, TERMS, byView, budget, ownGraph, change, networkKey, key, viewsOf, targetsOf, targetsText, inputs, claim, forget, standing });
+  return Object.assign(state, { BOTH, SIGHTS, TERMS, byView, budget, ownGraph, change, networkKey, key, viewsOf, targetsOf, targetsText, amiss, refuse, amend, saidAt, deny, whyNot, inputs, claim, forget, standing });
 })();

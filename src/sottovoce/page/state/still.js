@@ -4,11 +4,11 @@
 var sottovoce = globalThis.sottovoce || (globalThis.sottovoce = {});
 
 sottovoce.still = (() => {
-  const { state, model, dom, gaussian } = sottovoce;
+  const { state, model, dom, gaussian, rules } = sottovoce;
   let parts = [];
 
   /** Show the account of a report; false if it holds none. */
-  function begin(words) {
+  function begin() {
     document.body.classList.add("static");
     const content = JSON.parse(dom.byId("data").textContent);
     parts = content === null ? [] : [content, ...(content.beside ?? [])].map((part) => ({ ...part, graph: content.graph }));
@@ -27,8 +27,8 @@ sottovoce.still = (() => {
       document.body.classList.add("no-account");
       return false;
     }
-    if (!words.has("noise")) state.noise = content.noise_multiplier;
-    if (!words.has("delta")) state.delta = content.delta;
+    state.noise = content.noise_multiplier;
+    state.delta = content.delta;
     if (content.occasion?.max_epsilon) dom.byId("target-epsilon").value = gaussian.given(content.occasion.max_epsilon);
     look(offered[0]);
     return true;
@@ -52,12 +52,17 @@ sottovoce.still = (() => {
     model.settle();
   }
 
-  /** Look at those whom a link names, if the report holds them. */
+  /** Look at those whom a link names; whom the report does not hold is taken down. */
   function apply({ observers, target }) {
-    const nodes = observers.map((name) => model.labels.indexOf(name)).filter((node) => node >= 0);
-    if (nodes.length && model.rows.has(model.keyOf(nodes))) model.chosen = nodes;
+    const nodes = observers.map((name) => model.labels.indexOf(name));
+    const held = nodes.length === 0 || model.rows.has(model.keyOf(nodes));
+    if (held && nodes.length) model.chosen = nodes;
     const node = model.labels.indexOf(target);
-    model.target = node < 0 ? null : node;
+    const paired = target === null || (model.row()?.targets.includes(node) ?? false);
+    model.target = paired && target !== null ? node : null;
+    const choice = "(choose who observes in the list)";
+    if (!held) state.refuse("observer", observers.join(", "), `this report holds no account of what ${rules.shown(observers.join(" and "))} can learn ${choice}`);
+    else if (!paired) state.refuse("target", target, `this report holds no pair of ${model.names(model.chosen)} and ${rules.shown(target)} ${choice}`);
   }
 
   return { begin, look, apply };
