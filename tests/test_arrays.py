@@ -43,7 +43,7 @@ def npz(**named: Any) -> bytes:
 
 
 def test_plain_arrays_come_back_to_the_bit(tmp_path: Path) -> None:
-    named = {f"a{place}": array for place, array in enumerate(PLAIN)}
+    named: dict[str, Any] = {f"a{place}": array for place, array in enumerate(PLAIN)}
     for save in (np.savez, np.savez_compressed):
         save(tmp_path / "all.npz", **named)
         for source in (tmp_path / "all.npz", (tmp_path / "all.npz").read_bytes()):
@@ -159,7 +159,7 @@ def test_members_that_lack_or_are_of_other_kinds_are_refused(name: str, tmp_path
     files = made(tmp_path)
     file = tmp_path / name
     read = files[file]
-    whole = read_npz(file, name, "")
+    whole: dict[str, Any] = read_npz(file, name, "")
     wrong = [
         np.array([{}], dtype=object),
         np.array("text"),

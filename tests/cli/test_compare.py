@@ -101,3 +101,13 @@ def test_what_cannot_be_compared_is_refused(words: tuple[str, ...], rule: str, s
     code, out, err = sottovoce("compare", *words)
     assert (code, out) == (2, "")
     assert rule in err
+
+
+def test_each_of_several_hashes_says_what_it_is_of(sottovoce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    asked = ("--weights", "metropolis", "--weights", "lazy", "--protocol", "repeated:steps=2", *VIEWS)
+    out = sottovoce("compare", "ring:n=5", *asked, "--rounds", "3", "--noise-multiplier", "2").out
+    hashes = re.findall(r"^protocol hash +([0-9a-f]{64}) \((.*)\)$", out, re.MULTILINE)
+    assert [side for _, side in hashes] == ["metropolis", "lazy"]
+    out = sottovoce("compare", "ring:n=5", *asked[2:], "--rounds", "3", "--noise-multiplier", "2").out
+    assert re.search(r"^protocol hash +[0-9a-f]{64}$", out, re.MULTILINE)

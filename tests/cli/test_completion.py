@@ -122,7 +122,11 @@ def test_files_of_the_right_kind_are_offered(tmp_path: Path, monkeypatch: pytest
     assert following("account ring:n=5 --protocol lab") == ["lab.toml", "laboratory/"]
     assert following("account ring:n=5 --weights lab") == ["lab.npy", "laboratory/"]
     assert following("train lab") == ["lab two.csv", "lab.csv.gz", "laboratory/"]
-    assert following("verify lab")[0] == "lab two.csv"
+    for name in ("lab.json", "lab.html", "lab.jsonl"):
+        Path(name).touch()
+    assert following("verify lab") == ["lab.html", "lab.json", "laboratory/"]
+    assert following("verify lab.json --transcript lab") == ["lab.jsonl", "laboratory/"]
+    assert following("account ring:n=5 --report lab") == ["lab.html", "laboratory/"]
     assert following("account --config lab") == ["lab.toml", "laboratory/"]
     # A graph that cannot be read, or is too large to look at, has no names to offer.
     assert following("account lab.npy --observer ") == []

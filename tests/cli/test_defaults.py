@@ -120,3 +120,19 @@ def test_a_wrong_file_is_refused(text: str, sentence: str, sottovoce: Run, tmp_p
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert sentence in err
+
+
+def test_a_wrong_value_is_blamed_on_where_it_stands(
+    sottovoce: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (*WORDS, "--rounds", "2", "--noise-multiplier", "1")
+    (tmp_path / "sottovoce.toml").write_text("[account]\ndelta = 0\n")
+    code, _, err = sottovoce(*words)
+    assert code == 2
+    assert err.startswith(
+        f"sottovoce: error: --delta, from {tmp_path / 'sottovoce.toml'}, must lie strictly between"
+    )
+    assert "error: --delta must lie" in sottovoce(*words, "--delta", "0").err
+    monkeypatch.setenv("SOTTOVOCE_ACCOUNT_DELTA", "3")
+    err = sottovoce(*words).err
+    assert "error: --delta, from the environment variable SOTTOVOCE_ACCOUNT_DELTA, must lie" in err

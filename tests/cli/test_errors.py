@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sottovoce.cli.application import app
+from sottovoce.cli.application import app, commands
 from sottovoce.cli.wording import OPTIONS, in_options
 from sottovoce.errors import NotCertified
 
@@ -184,8 +184,57 @@ def test_arguments_are_shown_as_options(said: str, shown: str) -> None:
 
 
 def test_every_option_that_a_message_may_name_exists() -> None:
-    known = {argument.name for name in COMMANDS for argument in app[name].assemble_argument_collection()}
+    known = {
+        argument.name for _, command in commands() for argument in command.assemble_argument_collection()
+    }
     assert set(OPTIONS.values()) <= known
+
+
+def test_an_unknown_command_is_answered_with_all_there_are(sottovoce: Run) -> None:
+    for words, group in (((), app), (("peers",), app["peers"])):
+        code, _, err = sottovoce(*words, "foo")
+        assert code == 2
+        listed = err.partition("Commands are ")[2].partition(" (see")[0].split(", ")
+        assert listed == [name for name in group if not name.startswith("-")]
+    assert (
+        'Unknown command "acount". Did you mean "account"? Commands are account,' in sottovoce("acount").err
+    )
+
+
+def test_messages_name_options_as_they_are_typed(sottovoce: Run) -> None:
+    asked = (*RING, "--view", "secure-sum", "--confidence", "2")
+    assert "error: --confidence must lie strictly" in sottovoce("audit", *asked[1:]).err
+    for option, value in (("port", "99999"), ("host", "0.0.0.0"), ("token", "short")):
+        assert f"error: --{option} must " in sottovoce("serve", f"--{option}", value).err
+    assert "where --target-epsilon is not" in sottovoce("compare", "ring:n=5", "--rounds", "2").err
+
+
+def test_a_network_in_pieces_is_named_with_a_node_of_two(sottovoce: Run, tmp_path: Path) -> None:
+    for text, said in (
+        (
+            "a,b\nc,d\nd,e\n",
+            "g.csv: every node must be able to reach every other; the graph falls into 2 components, the "
+            "largest with 3 of 5 nodes; 'a' is in another than 'c' (join",
+        ),
+        ("a,b\nc,d\n", "the largest with 2 of 4 nodes; 'a' is in another than 'c' (join"),
+        ("a,a\n", "g.csv: gossip needs at least 2 nodes; got a graph of one node, 'a' (add nodes"),
+    ):
+        (tmp_path / "g.csv").write_text(text)
+        code, _, err = sottovoce("account", "g.csv", "--rounds", "3", "--noise-multiplier", "2")
+        assert code == 2
+        assert said in err
+
+
+def test_names_with_commas_stand_in_quotes_where_names_are_listed(sottovoce: Run, tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text('source,target\nSt Mary,"Doe, Ann"\n"Doe, Ann",Klinik\n')
+    assert "names    St Mary, 'Doe, Ann', Klinik\n" in sottovoce("graph", "g.csv").out
+    out = sottovoce("account", "g.csv", "--rounds", "3", "--noise-multiplier", "2").out
+    assert "node 'Doe, Ann'" in out
+
+
+def test_what_rounding_leaves_of_an_eigenvalue_is_not_shown(sottovoce: Run) -> None:
+    out = sottovoce("graph", "complete:n=5").out
+    assert "λ₂       0\nλ_n      0\nρ        0\ngap γ    1\n" in out
 
 
 def test_a_matrix_that_does_not_average_is_refused_in_words_of_the_command_line(

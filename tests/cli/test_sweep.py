@@ -83,8 +83,11 @@ def test_a_budget_decides_the_exit_code(sottovoce: Run) -> None:
         ((*SUMMARY, "--max-epsilon", "-1"), "--max-epsilon must be a finite number above 0"),
     ],
 )
-def test_bad_input_is_one_line(words: tuple[str, ...], complaint: str, sottovoce: Run) -> None:
+def test_bad_input_is_one_line(
+    words: tuple[str, ...], complaint: str, sottovoce: Run, tmp_path: Path
+) -> None:
     code, out, err = sottovoce(*words)
+    assert list(tmp_path.iterdir()) == []
     assert (code, out) == (2, "")
     assert complaint in err
     assert err.count("\n") == 1

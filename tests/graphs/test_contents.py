@@ -61,7 +61,7 @@ MATRIX = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8'}"
         (
             "w.npy",
             "0,1\n1,0\n",
-            r"w.npy: a .npy file must hold one plain array of numbers; found something else",
+            r"w.npy: not a whole .npy file: an array of numpy begins otherwise",
         ),
     ],
 )

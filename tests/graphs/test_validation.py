@@ -37,12 +37,12 @@ REFUSED = [
     (
         scipy.linalg.block_diag(np.full((3, 3), 1 / 3), np.full((2, 2), HALF)),
         r"every node must be able to reach every other; the graph falls into 2 components, the largest "
-        r"with 3 of 5 nodes \(join the components or keep the largest; for a random graph take another seed "
-        r"or more edges\)",
+        r"with 3 of 5 nodes; 3 is in another than 0 \(join the components or keep the largest; for a random graph take "
+        r"another seed or more edges\)",
     ),
     (
         [[1, 0, 0], [HALF, HALF, 0], [0, HALF, HALF]],
-        r"falls into 3 strongly connected components, the largest with 1 of 3 nodes \(add edges back",
+        r"falls into 3 strongly connected components, the largest with 1 of 3 nodes; 0 is in another than 1 \(add ",
     ),
     (
         cycle(2),

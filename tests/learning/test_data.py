@@ -58,9 +58,18 @@ def test_an_npz_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a,b\n1,x\n", "line 2: a number was expected; got 'x'"),
-        ("a,b\n1,2\n1\n", "line 3: 2 values were expected; got 1"),
-        ("a,b\n1,nan\n", "line 2: a finite number was expected; got 'nan' (leave the record out)"),
+        (
+            "a,b\n1,x\n",
+            "line 2: a number was expected in the column 'b'; got 'x' (write numbers there, or leave the column out",
+        ),
+        (
+            "a,b\n1,2\n1\n",
+            "line 3: 2 values were expected, one for each column of the header; got 1 (fill in",
+        ),
+        (
+            "a,b\n1,nan\n",
+            "line 2: a finite number was expected in the column 'b'; got 'nan' (leave the record out)",
+        ),
         ("a,b\n", "a CSV file of data has a header line and records; got 1 lines"),
     ],
 )

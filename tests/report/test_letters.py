@@ -27,8 +27,8 @@ def test_words_of_a_comparison_lie_within_the_picture(length: int, target: float
         f"{'n' * length} {view}": Scenario(protocol=protocol, view=view)
         for view in ("neighbourhood", "secure-sum")
     }
-    noise = {"noise_multiplier": 4.0} if target is None else {"target_epsilon": target}
-    figure = _figure(compare(asked, delta=1e-5, **noise), target)
+    noise = 4.0 if target is None else None
+    figure = _figure(compare(asked, noise_multiplier=noise, target_epsilon=target), target)
     figure.draw_without_rendering()
     ax = figure.axes[0]
     for words in (ax.xaxis.label, ax.title, *ax.get_yticklabels()):

@@ -12,7 +12,14 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, get_args
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnusedCliTokensError
+from cyclopts import (
+    App,
+    CycloptsError,
+    Group,
+    MissingArgumentError,
+    UnknownCommandError,
+    UnusedCliTokensError,
+)
 from cyclopts.config import Env
 
 from sottovoce._version import __version__
@@ -36,7 +43,7 @@ from sottovoce.cli import (
     train,
     verify,
 )
-from sottovoce.cli.defaults import file_defaults
+from sottovoce.cli.defaults import file_defaults, note_sources, with_source
 from sottovoce.cli.outputs import check_outputs
 from sottovoce.cli.printing import (
     complain,
@@ -97,7 +104,7 @@ app: App = _Program(
     help_format="plaintext",
     version=__version__,
     version_flags=["--version"],
-    config=(Env(PREFIX, show=False), file_defaults, check_outputs),
+    config=(Env(PREFIX, show=False), file_defaults, note_sources, check_outputs),
     suppress_keyboard_interrupt=False,
     exit_on_error=False,
     print_error=False,
@@ -163,7 +170,7 @@ def _outcome(tokens: list[str]) -> int:
         complain(f"error: {_sentence(error, tokens)} (see {_help_command(error)})")
         return 2
     except InputError as error:
-        complain(f"error: {in_options(str(error))}")
+        complain(f"error: {with_source(in_options(str(error)))}")
         return 2
     except NotCertified as error:
         complain(f"not certified: {in_options(str(error))}")
@@ -179,11 +186,22 @@ def _sentence(error: CycloptsError, tokens: Sequence[str]) -> str:
     unknown = _unknown_option(tokens, tuple(error.command_chain or ()))
     if unknown is not None:
         return unknown
+    if isinstance(error, UnknownCommandError):
+        return _unknown_command(error)
     if isinstance(error, MissingArgumentError) and error.argument is not None and not error.argument.tokens:
         return f"{error.keyword} needs a value" if error.keyword else _missing(error.argument)
     if isinstance(error, UnusedCliTokensError):
         return f"nothing takes {' '.join(error.unused_tokens or ())}"
     return str(error).strip().rstrip("., ")
+
+
+def _unknown_command(error: UnknownCommandError) -> str:
+    """A word that is no command, the one that was probably meant, and all that there are."""
+    word = (error.unused_tokens or [""])[0]
+    known = [name for name in error.app or app if not name.startswith("-")]
+    near = difflib.get_close_matches(word, known, n=1)
+    meant = f' Did you mean "{near[0]}"?' if near else ""
+    return f'Unknown command "{word}".{meant} Commands are {", ".join(known)}'
 
 
 def _unknown_option(tokens: Sequence[str], words: tuple[str, ...]) -> str | None:

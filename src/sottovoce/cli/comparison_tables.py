@@ -97,7 +97,6 @@ def _common(found: Sequence[Contender], target_epsilon: float | None) -> list[tu
         if target_epsilon is None
         else f", the least noise for ε = {as_given(target_epsilon)}"
     )
-    protocols = dict.fromkeys(line for one in found for line in asked_words(one.table.scenario).protocol)
     rests = dict.fromkeys(
         line for one in found for line in asked_words(one.table.scenario, one.table.assumption).assumption
     )
@@ -106,7 +105,21 @@ def _common(found: Sequence[Contender], target_epsilon: float | None) -> list[tu
         *asked.relation,
         *asked.stream,
         ("δ", as_given(table.delta)),
-        *protocols,
+        *_protocols(found),
         *rests,
         ("version", __version__),
+    ]
+
+
+def _protocols(found: Sequence[Contender]) -> list[tuple[str, str]]:
+    """What nodes do; of several hashes each says which graphs, weights and protocols are meant, whatever the view."""
+    of: dict[tuple[str, str], dict[str, None]] = {}
+    for one in found:
+        side = readable(one.name.removesuffix(f", {one.table.view}"))
+        for line in asked_words(one.table.scenario).protocol:
+            of.setdefault(line, {})[side] = None
+    hashes = sum(name == "protocol hash" for name, _ in of)
+    return [
+        (name, f"{said} ({'; '.join(sides)})" if name == "protocol hash" and hashes > 1 else said)
+        for (name, said), sides in of.items()
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,11 @@ from sottovoce.errors import FileError
 if TYPE_CHECKING:
     from cyclopts import App, ArgumentCollection
 
-__all__ = ["DEFAULTS_FILE", "file_defaults"]
+__all__ = ["DEFAULTS_FILE", "file_defaults", "note_sources", "with_source"]
 
 DEFAULTS_FILE = "sottovoce.toml"
+
+_given_by: ContextVar[dict[str, str]] = ContextVar("given_by")
 
 
 def file_defaults(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -40,6 +43,27 @@ def file_defaults(app: App, commands: tuple[str, ...], arguments: ArgumentCollec
         if key not in known:
             raise FileError(f"{path}: [{'.'.join(commands)}] has no key {key!r} ({_remedy(key, known)})")
     Dict(tables, source=str(path))(app, commands, arguments)
+
+
+def note_sources(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Remember which options have their value from a file of defaults or from the environment."""
+    _given_by.set(
+        {
+            argument.name: f"the environment variable {token.keyword}"
+            if token.source == "env"
+            else token.source
+            for argument in arguments
+            for token in argument.tokens
+            if token.source not in {"", "cli"}
+        }
+    )
+
+
+def with_source(message: str) -> str:
+    """A message that begins with an option, with where its value stands if nobody typed it."""
+    option = message.partition(" ")[0]
+    source = _given_by.get({}).get(option)
+    return message if source is None else f"{option}, from {source},{message.removeprefix(option)}"
 
 
 def _nearest(directory: Path) -> Path | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Asked",
     "asked_words",
+    "eigenvalue",
     "epsilon_words",
     "estimate",
     "facts",
@@ -38,6 +39,7 @@ __all__ = [
     "paragraph",
     "plain_table",
     "restriction_words",
+    "spoken",
     "who",
 ]
 
@@ -48,6 +50,8 @@ _NUMBER = re.compile(r"\W*(?:\d|∞)[\d.,–∞eE+/%-]*\W*")
 _BLANKS = 2
 # So many nodes are named in a line.
 _NAMED = 10
+# What rounding leaves of an eigenvalue that is 0.
+_DUST = 1e-12
 
 
 class _PlainTable(Table):
@@ -136,6 +140,11 @@ def paragraph(console: Console, text: str, style: str = "") -> None:
     console.print(Text(text, style=style))
 
 
+def eigenvalue(value: float, converged: bool) -> str:
+    """An eigenvalue of gossip weights, which lie between -1 and 1; what rounding leaves of 0 is 0."""
+    return estimate(0.0 if abs(value) < _DUST else value, converged)
+
+
 def estimate(value: float, converged: bool) -> str:
     """A number that describes and guarantees nothing."""
     return f"{value:.4g}" if converged else f"about {value:.4g} (the iteration ended early)"
@@ -196,14 +205,20 @@ def who(observers: Sequence[Hashable]) -> str:
     return named(observers[0]) if len(observers) == 1 else f"the coalition {members(observers)}"
 
 
+def spoken(label: Hashable) -> str:
+    """A node's name as lists hold it: in quotes where a comma would part it."""
+    name = readable(label)
+    return f"'{name}'" if "," in name else name
+
+
 def members(observers: Sequence[Hashable]) -> str:
     """The names of the observers, or everyone."""
-    return ", ".join(readable(label) for label in observers) if observers else "everyone"
+    return ", ".join(map(spoken, observers)) if observers else "everyone"
 
 
 def named(label: Hashable) -> str:
     """A node in words."""
-    return f"node {readable(label)}"
+    return f"node {spoken(label)}"
 
 
 def pairs_words(table: AccountTable, whole: str = "every pair") -> str:
@@ -234,7 +249,7 @@ def restriction_words(scenario: Scenario) -> list[tuple[str, str]]:
     """The observers and the targets that a question is restricted to; nothing where it is about all nodes."""
     chosen = (("observers", scenario.observers), ("targets", scenario.targets))
     return [
-        (name, ", ".join(map(readable, labels[:_NAMED])) + (", …" if len(labels) > _NAMED else ""))
+        (name, ", ".join(map(spoken, labels[:_NAMED])) + (", …" if len(labels) > _NAMED else ""))
         for name, labels in chosen
         if labels
     ]

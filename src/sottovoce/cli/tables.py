@@ -11,6 +11,7 @@ from rich.text import Text
 from sottovoce._version import __version__
 from sottovoce.cli.layout import (
     asked_words,
+    eigenvalue,
     epsilon_words,
     estimate,
     facts,
@@ -22,6 +23,7 @@ from sottovoce.cli.layout import (
     pairs_words,
     paragraph,
     plain_table,
+    spoken,
     who,
 )
 from sottovoce.cli.printing import as_given, both_ends, readable, rounded_up
@@ -97,7 +99,7 @@ def graph_text(console: Console, document: GraphDocument, written: Path | None) 
     """The facts about a graph and its weights, one a line."""
     graph, weights = document.graph, document.weights
     degrees, labels = graph.degrees, graph.labels
-    names = ", ".join(readable(label) for label in labels)
+    names = ", ".join(map(spoken, labels))
     rows = [
         ("nodes", f"{graph.nodes}"),
         ("edges", f"{graph.edges}, {'directed' if graph.directed else 'undirected'}"),
@@ -107,9 +109,9 @@ def graph_text(console: Console, document: GraphDocument, written: Path | None) 
             "weights",
             f"{readable(graph.origin)}; {'symmetric' if weights.symmetric else 'not symmetric'}",
         ),
-        ("λ₂", estimate(weights.second_eigenvalue, weights.converged)),
-        ("λ_n", estimate(weights.smallest_eigenvalue, weights.converged)),
-        ("ρ", estimate(weights.rho, weights.converged)),
+        ("λ₂", eigenvalue(weights.second_eigenvalue, weights.converged)),
+        ("λ_n", eigenvalue(weights.smallest_eigenvalue, weights.converged)),
+        ("ρ", eigenvalue(weights.rho, weights.converged)),
         ("gap γ", estimate(graph.gap, weights.converged)),
         ("hash", graph.hash),
         *_twins(document),
@@ -127,8 +129,7 @@ def _twins(document: GraphDocument) -> list[tuple[str, str]]:
     sizes = sorted(len(group.nodes) for group in groups)
     least, span = sizes[0], " to ".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
     named = [
-        ", ".join(readable(node) for node in group.nodes[:SHOWN_TWINS])
-        + (", …" if len(group.nodes) > SHOWN_TWINS else "")
+        ", ".join(map(spoken, group.nodes[:SHOWN_TWINS])) + (", …" if len(group.nodes) > SHOWN_TWINS else "")
         for group in groups[:SHOWN_TWINS]
     ]
     many = f"a group of {span}" if len(groups) == 1 else f"{len(groups)} groups of {span}"

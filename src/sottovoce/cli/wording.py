@@ -21,12 +21,14 @@ OPTIONS = {
     "batches": "--batches",
     "checkpoint_every": "--checkpoint-every",
     "clip": "--clip",
+    "confidence": "--confidence",
     "contribution": "--contribution",
     "damping": "--damping",
     "delta": "--delta",
     "effort": "--effort",
     "engine": "--engine",
     "epsilons": "--epsilons",
+    "host": "--host",
     "l2": "--l2",
     "local_steps": "--local-steps",
     "loss": "--loss",
@@ -37,9 +39,11 @@ OPTIONS = {
     "nominal": "--shard-size",
     "observers": "--observer",
     "own_noise": "--own-noise",
+    "port": "--port",
     "participation": "--participation",
     "protocol": "--protocol",
     "protocols": "--protocols",
+    "proxy": "--proxy",
     "relation": "--relation",
     "repeats": "--repeats",
     "rounds": "--rounds",
@@ -53,6 +57,7 @@ OPTIONS = {
     "target_epsilon": "--target-epsilon",
     "targets": "--target",
     "test_share": "--test-share",
+    "token": "--token",
     "tolerance": "--tolerance",
     "tune_on": "--tune-on",
     "unit": "--unit",
@@ -69,6 +74,7 @@ REMEDIES = {
     "metropolis_weights(graph)": "--weights metropolis",
     "uniform_weights(graph)": "--weights uniform",
     "name each in observers": "repeat --observer for each",
+    "with split_by of train": "with --split-by of train",
     "add step_smoothness": "add --step-smoothness",
     "beside step_smoothness": "beside --step-smoothness",
     "give damping beside it": "give --damping beside it",
@@ -87,6 +93,7 @@ def in_options(message: str) -> str:
     """
     names = "|".join(OPTIONS)
     message = re.sub(rf"^({names})(?= must )", lambda found: OPTIONS[found[1]], message)
+    message = re.sub(rf"(?<=where )({names})(?= is )", lambda found: OPTIONS[found[1]], message)
     message = re.sub(rf"\b({names})='([a-z-]+)'", lambda found: f"{OPTIONS[found[1]]} {found[2]}", message)
     for spoken, typed in REMEDIES.items():
         message = message.replace(spoken, typed)

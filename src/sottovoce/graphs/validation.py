@@ -30,8 +30,14 @@ Sums = Literal["rows", "columns"]
 ROW_SUM_TOLERANCE = 1e-9
 
 
-def check_weights(matrix: Any, labels: Sequence[Hashable], sums: Sums = "rows") -> None:  # noqa: ANN401
-    """Refuse a matrix W on which gossip does not converge to one common average.
+def check_weights(
+    matrix: Any,  # noqa: ANN401
+    labels: Sequence[Hashable],
+    sums: Sums = "rows",
+    *,
+    name: str = "",
+) -> None:
+    """Refuse a matrix W on which gossip does not converge to one common average; `name` is where it comes from.
 
     Accepted: W[i, j] ≥ 0, every row sums to 1 to within 1e-9, and some power of W is positive (W is
     irreducible and aperiodic). W need not be symmetric. Where nodes divide messages, columns have these `sums`.
@@ -48,8 +54,8 @@ def check_weights(matrix: Any, labels: Sequence[Hashable], sums: Sums = "rows") 
     """
     n = matrix.shape[0]
     if n < 2:
-        size = "an empty graph" if n == 0 else "a graph of one node"
-        raise GraphError(f"gossip needs at least 2 nodes; got {size} (add nodes and edges)")
+        size = "an empty graph" if n == 0 else f"a graph of one node, {labels[0]!r}"
+        raise GraphError(f"{_where(name)}gossip needs at least 2 nodes; got {size} (add nodes and edges)")
     check_entries(matrix, labels, "gossip weights")
     if sums == "columns":
         check_sums(matrix, labels, sums)
@@ -58,7 +64,7 @@ def check_weights(matrix: Any, labels: Sequence[Hashable], sums: Sums = "rows") 
             f"gossip weights must have rows that sum to 1; row {labels[uneven[0]]!r} sums to {uneven[1]:.12g} "
             "(build them with metropolis_weights(graph), or pass normalise=True)"
         )
-    _check_connected(matrix)
+    _check_connected(matrix, labels, name)
     period = matrix_period(matrix)
     if period > 1:
         raise GraphError(
@@ -117,12 +123,19 @@ def matrix_period(matrix: Any) -> int:  # noqa: ANN401
     return int(np.gcd.reduce(levels[row_indices(matrix)] + 1 - levels[matrix.indices]))
 
 
-def _check_connected(matrix: Any) -> None:  # noqa: ANN401
+def _where(name: str) -> str:
+    return f"{name}: " if name else ""
+
+
+def _check_connected(matrix: Any, labels: Sequence[Hashable], name: str) -> None:  # noqa: ANN401
     """Refuse a matrix in which some node never hears of some other."""
     count, member = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="strong")
     if count == 1:
         return
-    largest = int(np.bincount(member).max())
+    sizes = np.bincount(member)
+    small, large = (labels[int(np.argmax(member == pick))] for pick in (sizes.argmin(), sizes.argmax()))
+    # Of pieces that are all as large, two.
+    large = large if sizes.max() > sizes.min() else labels[int(np.argmax(member != member[0]))]
     pieces, _ = scipy.sparse.csgraph.connected_components(matrix, directed=True, connection="weak")
     kind = "components" if pieces == count else "strongly connected components"
     remedy = (
@@ -131,6 +144,6 @@ def _check_connected(matrix: Any) -> None:  # noqa: ANN401
         else "add edges back, or make the graph undirected"
     )
     raise GraphError(
-        f"every node must be able to reach every other; the graph falls into {count} {kind}, the largest "
-        f"with {largest} of {matrix.shape[0]} nodes ({remedy})"
+        f"{_where(name)}every node must be able to reach every other; the graph falls into {count} {kind}, the largest "
+        f"with {sizes.max()} of {matrix.shape[0]} nodes; {small!r} is in another than {large!r} ({remedy})"
     )

@@ -272,7 +272,7 @@ def _divided(graph: Graph) -> GossipWeights:
     parts = 1 / (1 + np.bincount(columns, minlength=graph.n))
     off = scipy.sparse.csr_array((parts[columns], (rows, columns)), shape=(graph.n, graph.n))
     matrix = (off + scipy.sparse.dia_array((parts[np.newaxis], [0]), shape=(graph.n, graph.n))).tocsr()
-    check_weights(matrix, graph.labels, "columns")
+    check_weights(matrix, graph.labels, "columns", name=graph.name)
     return GossipWeights(
         matrix=matrix,
         labels=graph.labels,
@@ -371,7 +371,7 @@ def _from_rule(
     off = scipy.sparse.csr_array((data, columns, np.searchsorted(rows, np.arange(n + 1))), shape=(n, n))
     matrix = off + scipy.sparse.dia_array((kept[np.newaxis], [0]), shape=(n, n)).tocsr()
     matrix.eliminate_zeros()
-    check_weights(matrix, graph.labels)
+    check_weights(matrix, graph.labels, name=graph.name)
     symmetric = rule != "uniform" or is_symmetric(matrix)
     return GossipWeights(
         matrix=matrix,
@@ -408,7 +408,7 @@ def _given(
         matrix.data = shares.rounded()
         off = rows != matrix.indices
         exact = Quotients(*(part[off] for part in shares))
-    check_weights(matrix, labels, sums)
+    check_weights(matrix, labels, sums, name=name)
     return GossipWeights(
         matrix=matrix,
         labels=labels,

@@ -266,9 +266,12 @@ def _from_csv(path: Path, label: str | None, split_by: str | None, classificatio
     labels: list[Any] = []
     for line, row in enumerate(records, start=2):
         if len(row) != len(header):
-            raise FileError(f"{path}, line {line}: {len(header)} values were expected; got {len(row)}")
-        features[line - 2] = [_number(path, line, row[column]) for column in used]
-        labels.append(row[place] if classification else _number(path, line, row[place]))
+            raise FileError(
+                f"{path}, line {line}: {len(header)} values were expected, one for each column of the header; got "
+                f"{len(row)} (fill in what is missing, and put values that hold commas in quotes)"
+            )
+        features[line - 2] = [_number(path, line, header[column], row[column]) for column in used]
+        labels.append(row[place] if classification else _number(path, line, header[place], row[place]))
     data = _as_data(path, features, np.array(labels), classification)
     if split_by is None:
         return data
@@ -292,14 +295,18 @@ def _listed(names: list[str], what: str, lacks: str) -> str:
     return f"{len(names)} {what}{'s' if len(names) > 1 else ''} with {lacks}: {shown}"
 
 
-def _number(path: Path, line: int, cell: str) -> float:
+def _number(path: Path, line: int, column: str, cell: str) -> float:
     try:
         value = float(cell)
     except ValueError:
-        raise FileError(f"{path}, line {line}: a number was expected; got {cell!r}") from None
+        raise FileError(
+            f"{path}, line {line}: a number was expected in the column {column!r}; got {cell!r} (write numbers there, "
+            "or leave the column out; one that says whose a record is can be named with split_by of train)"
+        ) from None
     if not math.isfinite(value):
         raise FileError(
-            f"{path}, line {line}: a finite number was expected; got {cell!r} (leave the record out)"
+            f"{path}, line {line}: a finite number was expected in the column {column!r}; got {cell!r} "
+            "(leave the record out)"
         )
     return value
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sottovoce.sweeps.tiles import Work
     from sottovoce.sweeps.workers import Finished
 
-__all__ = ["cluster_tiles"]
+__all__ = ["check_cluster", "cluster_tiles"]
 
 ANSWER_SECONDS = 30
 
@@ -91,7 +91,6 @@ def _client(cluster: str, workers: int) -> Iterator[Any]:
                 )
             )
         else:
-            _check_address(cluster, workers)
             address = cluster
         try:
             client = stack.enter_context(package.Client(address, timeout=ANSWER_SECONDS))
@@ -107,8 +106,11 @@ def _client(cluster: str, workers: int) -> Iterator[Any]:
         yield client
 
 
-def _check_address(cluster: str, workers: int) -> None:
-    """Refuse what is no address, and a number of workers for a cluster that has its own."""
+def check_cluster(cluster: str, workers: int) -> None:
+    """Refuse what names no cluster, and a number of workers for one that has its own, before anything is begun."""
+    distributed()
+    if cluster == "local":
+        return
     scheme, sign, _ = cluster.partition("://")
     if not (sign and scheme in {"tcp", "tls", "ucx"}):
         raise InputError(

@@ -101,6 +101,10 @@ def sweep(
     if tile is not None:
         at_least(1, tile=tile)
         tile = min(int(tile), scenario.protocol.n)
+    if cluster is not None:
+        from sottovoce.sweeps.clusters import check_cluster
+
+        check_cluster(cluster, effort.workers)
     place = Folder(Path(folder))
     place.prepare()
     with place.claimed():
@@ -134,12 +138,25 @@ def _manifest(place: Folder, work: Work, tile: int | None, *, resume: bool) -> M
                 f"{place.path}: a sweep is continued with the protocol it began with, {found.program_sentence!r}; "
                 f"{wanted.program_sentence!r} was asked for (ask for the same, or choose another folder)"
             )
+        if name == "weights_hash" and value != there:
+            raise InputError(
+                f"{place.path}: a sweep is continued on the network it began with, {_network(found)}; asked for was "
+                f"{_network(wanted)} (name the same graph and --weights, or choose another folder)"
+            )
         if value != there:
             raise InputError(
                 f"{place.path}: a sweep is continued with the settings it began with; its {name} is {there!r}, "
                 f"and {value!r} was asked for (ask for {there!r}, or choose another folder)"
             )
     return found
+
+
+def _network(manifest: Manifest) -> str:
+    """A network in words, with as much of its hash as tells it from another."""
+    return (
+        f"{manifest.nodes} nodes and {manifest.edges} edges with the weights {manifest.origin} (hash "
+        f"{manifest.weights_hash[:12]}…)"
+    )
 
 
 def _kept(place: Folder, manifest: Manifest) -> tuple[list[int], dict[Path, str]]:
