@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy
 from flint import arb, arb_mat, ctx
+from scipy import sparse
 from tests.ball_matrices import balls
 
 from sottovoce.errors import InputError
@@ -16,6 +17,7 @@ from sottovoce.graphs import metropolis_weights, uniform_weights
 from sottovoce.krylov import (
     NEGLIGIBLE,
     KrylovBasis,
+    _product_units,
     krylov_bases,
     measured_defect,
     power_error,
@@ -356,3 +358,13 @@ def test_a_space_that_never_settles_is_bounded_however_long(sign: float) -> None
     # The slow state is (1, 2e-9) or so, and stays; f reads 2e-10 of it in every power.
     expected = 0.1 * 2e-9 * powers**2 / 2
     assert 0.99 * expected <= proved_power_error(basis, powers, 2.0 * powers) <= 1.1 * expected
+
+
+def test_a_product_errs_in_proportion_to_its_columns_as_well_as_to_its_rows() -> None:
+    """‖diag(k)|X|‖ for X of many rows that all have one column, its transpose, and some of their kind."""
+    rng, one = np.random.default_rng(8), np.zeros((16, 16))
+    one[:, 0] = 1.0
+    for X in (one, one.T, *(rng.normal(size=(9, 9)) * (rng.random((9, 9)) < 0.3) for _ in range(20))):
+        counted = np.count_nonzero(X, axis=1)[:, None] * np.abs(X)
+        units = _product_units(sparse.csr_array(X))
+        assert np.linalg.norm(counted, 2) * (1 - 1e-14) <= units <= 4 * np.linalg.norm(counted, 2)

@@ -13,6 +13,7 @@ from tests.laws.test_threshold_laws import two_cliques
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.filtering import hidden_system
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import gossip
 from sottovoce.rates import Rates, rate, response_spectrum, steady_state
 from sottovoce.rates import steady_filter as steady_module
@@ -386,3 +387,18 @@ def test_polynomials_are_within_their_slack_in_256_bits(graph: str, view: View) 
             resolvent = (mpmath.eye(state.size) - turn * exactly(state.closed.loop)) ** -1
             off = mpmath.mnorm(exactly(state.closed.whitener) * resolvent - exactly(value), "f")
             assert off <= found[number].slack
+
+
+def test_a_loop_is_off_by_what_its_products_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B = A − (AK)C where one node is heard by all: γ_{k+m+1}|A||K||C|, beside what the weights are off by."""
+    n = 60
+    W = (np.eye(n) + np.roll(np.eye(n), 1, axis=0)) / 4
+    W[:, 1] += 0.5
+    protocol = gossip(W, rounds=1)
+    system = hidden_system(protocol, observe(protocol, View.single_node(1, own_noise="hidden")))
+    monkeypatch.setattr(steady_module, "whitener_error", lambda *_: 0.0)
+    state = steady_state(system)
+    A, K, C = system.transition.toarray(), state.gain, state.rows
+    carried = float(np.linalg.norm(np.abs(A) @ np.abs(K) @ np.abs(C), 2))
+    count = int(np.count_nonzero(A, axis=1).max()) + len(C) + 1
+    assert state.loop_error >= UNIT_ROUNDOFF * (2 * n**0.5 + count * carried)

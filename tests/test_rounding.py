@@ -25,7 +25,7 @@ from sottovoce.rounding import (
     twice_above,
 )
 
-UNIT = Fraction(UNIT_ROUNDOFF)
+UNIT = Fraction(1, 2**53)
 
 
 def exact_gamma(count: int) -> Fraction:

@@ -167,3 +167,28 @@ def test_what_is_too_small_for_the_coarse_part_counts_as_well() -> None:
     assert np.count_nonzero(factors[0].coarse) == 1
     with pytest.raises(ValueError, match="sums of 999 products are not exact"):
         multiply(*factors)
+
+
+def test_factors_that_were_cut_for_as_short_sums_are_refused_where_bits_would_do() -> None:
+    """Parts cut for three terms have bits to spare for eight, but low parts are counted for three."""
+    assert bits(3) == bits(8)
+    left, right = np.ones((1, 4)), np.ones((4, 1))
+    with pytest.raises(ValueError, match="sums of 4 products are not exact in factors cut for 3 and 3"):
+        multiply(from_left(Doubled(high=left), 3), from_right(Doubled(high=right), 3))
+    left[:, 3] = 0.0
+    assert multiply(from_left(Doubled(high=left), 3), from_right(Doubled(high=right), 3)).high.item() == 3
+
+
+@pytest.mark.parametrize("erring", ["left", "right", "both"])
+def test_what_either_factor_may_miss_is_in_the_product(erring: str) -> None:
+    """At its worst each entry is off by all that it may be, to the same side."""
+    rng, off = np.random.default_rng(6), {"left": (3.0, 0.0), "right": (0.0, 2.0), "both": (3.0, 2.0)}[erring]
+    left, right = rng.uniform(0, 1, (2, 3)), rng.uniform(0, 1, (3, 4))
+    given = (
+        Doubled(high=left, error=np.full_like(left, off[0]) if off[0] else None),
+        Doubled(high=right, error=np.full_like(right, off[1]) if off[1] else None),
+    )
+    found = product(from_left(given[0], 3), from_right(given[1], 3), 3)
+    worst = (left + off[0]) @ (right + off[1]) - left @ right
+    assert (worst * (1 - 1e-12) <= error_of(found)).all()
+    assert (error_of(found) <= 1.002 * worst).all()

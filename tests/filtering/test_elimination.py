@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from tests.reference import Scene, rational, scenes, seen_and_known
 
 from sottovoce.errors import ViewError
@@ -14,6 +16,8 @@ from sottovoce.filtering import HiddenSystem, hidden_system
 from sottovoce.graphs import matrix_weights, metropolis_weights
 from sottovoce.protocols import gossip
 from sottovoce.views import View, observe
+
+DIRECTED = matrix_weights([[0.5, 0.5, 0, 0], [0, 0.5, 0.5, 0], [0, 0, 0.5, 0.5], [0.5, 0, 0, 0.5]])
 
 
 def system_of(weights: Any, view: View, *, rounds: int = 4, complete: bool = True) -> HiddenSystem:
@@ -162,3 +166,15 @@ def test_a_row_reads_what_it_says_and_not_what_is_left_of_it_in_floats() -> None
     weights = metropolis_weights("path:n=4")
     view = View(observation=[[1e300, 0, 0, 1e-300]], known_noise=[])
     assert system_of(weights, view).hops().tolist() == [0, 1, 1, 0]
+
+
+def test_rows_that_sum_to_more_than_1_grow_with_every_round() -> None:
+    for protocol, matrix in (
+        (metropolis_weights("ring:n=4"), np.full((3, 3), 0.4)),
+        (DIRECTED, np.array([[0.2, 1.0, 0.0], [0.1, 1.1, 0.0], [0.0, 1.2, 0.0]])),
+    ):
+        system = replace(system_of(protocol, View.secure_sum(0), rounds=9), transition=csr_array(matrix))
+        assert system.symmetric == (protocol is not DIRECTED)
+        norms = [np.linalg.norm(np.linalg.matrix_power(matrix, k), 2) for k in range(9)]
+        assert norms[-1] > 2
+        assert max(norms) <= system.power_norm <= 4 * 1.2 * max(norms)

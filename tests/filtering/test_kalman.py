@@ -9,10 +9,11 @@ import pytest
 from tests.laws.test_threshold_laws import two_cliques
 
 from sottovoce.filtering import HiddenSystem, hidden_system, whitened_response
-from sottovoce.filtering.kalman import Gains, Settling, filter_gains
+from sottovoce.filtering.kalman import FilterSizes, Gains, Settling, filter_gains, gain_distortion
 from sottovoce.filtering.response import FilteredResponse
 from sottovoce.filtering.rounding import MOST_MISSING
 from sottovoce.graphs import GossipWeights, matrix_weights, metropolis_weights, uniform_weights
+from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.protocols import gossip
 from sottovoce.sensitivities.long_horizons.model import dense_transition
 from sottovoce.views import View, observe
@@ -191,3 +192,14 @@ def test_the_distortion_covers_rounding_in_256_bits_and_is_not_a_thousand_times_
             shares.append(unwhite(response_with(system, gains)) / (2 * gains.distortion))
     assert max(shares) <= 1
     assert min(shares) >= 1e-3
+
+
+def test_longer_rows_of_a_transition_distort_more() -> None:
+    """AΦPAᵀ sums as many terms as a row of A has, twice: that counts in full, and halved in the result."""
+    n = 40
+    rows, P = np.eye(1, n), np.eye(n)
+    short, long = (
+        gain_distortion(FilterSizes(transition=A, covariance=P, norm=1.0, gain=1.0), rows)
+        for A in (np.eye(n), np.full((n, n), 1 / n))
+    )
+    assert long - short >= (n - 1) * UNIT_ROUNDOFF * float(np.linalg.norm(P))

@@ -182,3 +182,12 @@ def test_norms_of_long_lines_are_never_below_the_truth(order: float) -> None:
     assert Fraction(1 + 1e-12) < truth
     found = Fraction(_norm(line if order != 1 else line.T.tocsr(), order))
     assert found >= truth if order != 2 else found**2 >= truth
+
+
+def test_norms_of_weights_are_sums_of_columns_or_of_rows() -> None:
+    W = np.array([[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0], [0.75, 0, 0, 0.25], [1, 0, 0, 0]])
+    (only,) = backward(gossip(W, rounds=1), NOBODY).rounds
+    for order in (1.0, np.inf):
+        norm = float(np.linalg.norm(W, order))
+        assert norm <= _mixing(only, order) <= norm * (1 + 1e-12)
+    assert np.linalg.norm(W, 1) == 2.75

@@ -376,3 +376,21 @@ def test_nothing_indefinite_is_proved_to_be_above_0_and_a_hundredth_of_the_room_
     monkeypatch.setattr(rounding, "_definite_room", lambda *given: whole(*given) / 100)
     assert any(is_above(matrix, 0.0) for matrix in cases)
     assert any(eigenvalue_ends(matrix)[0] >= 0 for matrix in cases)
+
+
+def test_a_step_sums_along_columns_as_well_as_along_rows() -> None:
+    """Nine states that hear one: products with rows sum nine terms, and products with states one."""
+    long = np.zeros((9, 9))
+    long[:, 0] = 1.0
+    for matrix in (long, long.T, sparse.csr_array(long), sparse.csr_array(long.T)):
+        step = Step.of(matrix, np.zeros((1, 9)), np.zeros((1, 9, 1)))
+        assert 10 * UNIT_ROUNDOFF * 3 <= step.error <= 1.1 * 10 * UNIT_ROUNDOFF * 3
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+def test_nothing_is_proved_of_what_is_no_number(kind: Any) -> None:
+    for beyond in (np.nan, np.inf):
+        matrix = np.eye(3, dtype=kind)
+        matrix[2, 0] = matrix[0, 2] = beyond
+        assert not is_above(matrix, 0.0)
+    assert is_above(np.eye(3, dtype=kind), 0.0)

@@ -16,7 +16,7 @@ from tests.profiles import examples
 
 from sottovoce import graphs
 from sottovoce.accounting import RELATIONS, Account, AccountTable, Relation, account, account_all
-from sottovoce.interval import UNIT_ROUNDOFF, Interval
+from sottovoce.interval import Interval
 from sottovoce.protocols import gossip
 from sottovoce.views import View
 
@@ -98,8 +98,9 @@ def test_mu_encloses_the_exact_quotient(values: list[float], noise: float, relat
     for value, lower, upper in zip(values, table.mu_lower, table.mu_upper, strict=True):
         exact = RELATIONS[relation] ** 2 * Fraction(value) / square(noise)
         assert square(float(lower)) <= exact <= square(float(upper))
-        # Root and quotient are moved by a unit at each end, up to 2u of a number, and the quotient rounds by u at each.
-        assert upper - lower <= 11 * UNIT_ROUNDOFF * upper
+        # Root and quotient are moved by a unit at each end, up to 2u of a number, and the quotient rounds by u at each;
+        # u is written out here.
+        assert upper - lower <= 11 * 2.0**-53 * upper
 
 
 @given(squares, noises)

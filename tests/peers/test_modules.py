@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from sottovoce.errors import FileError, InputError
-from sottovoce.learning import Data, clipped_gradients, plan
+from sottovoce.learning import Data, clipped_gradients, plan, sites
 from sottovoce.learning.sites import module_task
 from sottovoce.peers import (
     Network,
@@ -75,6 +75,23 @@ def test_the_account_and_what_is_sent_are_those_of_train(unit: str) -> None:
         # No model has moved, and the module is the one that it was.
         for one, other in zip(fill(np.zeros(run.dimension)).parameters(), small().parameters(), strict=True):
             assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("chunk", [2, 5])
+def test_records_are_gone_through_in_chunks_of_the_size_that_is_asked_for(
+    chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int | None] = []
+
+    def noted(*_: Any, **named: Any) -> Any:
+        seen.append(named["chunk"])
+        raise StopIteration
+
+    monkeypatch.setattr(sites, "module_task", noted)
+    peer = Peer(written(tmp_path), "site-0")
+    with pytest.raises(StopIteration):
+        peer.train(small(), records(0), nn.functional.cross_entropy, chunk=chunk)
+    assert seen == [chunk]
 
 
 def test_another_module_and_a_file_of_records_are_refused() -> None:

@@ -686,3 +686,18 @@ def test_a_letter_vouches_for_its_own_sender_and_never_for_what_is_handed_on() -
         altered = frame[:64] + bytes([frame[64] ^ 1]) + frame[65:]
         with pytest.raises(Refused):
             Receiver(group, identity("hub")).receive(altered, vouched=who)
+
+
+def test_a_letter_does_not_vouch_for_an_agreement_that_others_have_to_believe() -> None:
+    """The proof that opens masks is made of these frames: a bad signature would spoil it for all."""
+    group = group_of([1, 1, 1])
+    circle = Circle(group, {name: np.zeros(5, dtype=np.int64) for name in group.names})
+    circle.run()
+    receiver, refused = Receiver(group, identity("hub")), 0
+    for who, frame in [(who, frame) for who, to, frame in circle.sent if to == "hub"]:
+        if receiver.phase == "agreed" and isinstance(messages.read_any(frame, group), Agreed):
+            with pytest.raises(Refused, match="signed by the pinned key"):
+                receiver.receive(bytes(64) + frame[64:], vouched=who)
+            refused += 1
+        receiver.receive(frame, vouched=who)
+    assert refused >= group.threshold

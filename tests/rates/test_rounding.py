@@ -20,6 +20,7 @@ from sottovoce.protocols import gossip
 from sottovoce.rates import steady_state
 from sottovoce.rates.programs import _peak
 from sottovoce.rates.rounding import (
+    EXACT_NORM,
     form_units,
     inverse_norm,
     off_average,
@@ -46,6 +47,11 @@ def test_norms_of_inverses_are_covered_and_close(frequency: float) -> None:
     with mpmath.workprec(256):
         truth = max(mpmath.svd(precise(shifted) ** -1, compute_uv=False))
     assert truth <= inverse_norm(shifted) <= truth * (1 + 1e-11)
+
+
+@pytest.mark.parametrize("size", [EXACT_NORM, EXACT_NORM + 1])
+def test_norms_of_inverses_are_covered_whatever_their_size(size: int) -> None:
+    assert 1 <= inverse_norm(np.diag(np.linspace(1, 2, size))) <= 1.02
 
 
 def test_what_has_no_inverse_has_no_norm_of_it() -> None:

@@ -63,6 +63,8 @@ def test_words_are_there_and_do_not_overlap(name: str) -> None:
             assert box.x1 <= frame.x1
             assert frame.y0 <= box.y0
             assert box.y1 <= frame.y1
+        for box in boxes([ax.title, ax._left_title], renderer):  # type: ignore[attr-defined]
+            assert box.y0 >= ax.bbox.y1, f"{name}: a title lies across the curves"
         legends += ax.get_legend() is not None
     assert legends + len(figure.legends) >= 1
 

@@ -12,7 +12,8 @@ from tests.laws.test_threshold_laws import FEWER, two_cliques, write_fewer
 from sottovoce.filtering import hidden_system, whitened_response
 from sottovoce.graphs import metropolis_weights
 from sottovoce.protocols import gossip
-from sottovoce.sensitivities import sensitivity
+from sottovoce.sensitivities import assessment, sensitivity
+from sottovoce.sensitivities.ends import Ends
 from sottovoce.sensitivities.long_horizons import closest
 from sottovoce.views import View, observe
 
@@ -84,3 +85,21 @@ def test_a_pattern_attains_no_less_over_rounds_that_cannot_be_written_out(
     )
     assert (longer.squared_lower >= 0.99 * short.squared_lower).all()
     assert (longer.squared_lower <= longer.squared_upper).all()
+
+
+def test_gains_that_settle_soon_are_not_tried_again_however_weak_the_ends_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(closest, "_settling_late", refused)
+    monkeypatch.setattr(closest, "WEAK", -1.0)
+    monkeypatch.setattr(assessment, "_insertion", lambda *_: None)
+    followed: list[int] = []
+
+    def noted(_: Any, position: int, problem: Any) -> Ends:
+        followed.append(position)
+        return Ends.unknown(1, problem.cap)
+
+    monkeypatch.setattr(closest, "_by_following", noted)
+    found = sensitivity(gossip(metropolis_weights("karate"), rounds=2100), View.secure_sum(0), [20])
+    assert len(followed) == 1
+    assert found.squared_lower[0] <= found.squared_upper[0]
