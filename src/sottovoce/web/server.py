@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -174,6 +174,7 @@ def _submission(
         body = await _body(request, limits, inbox)
         if isinstance(body, Response):
             return body
+        asked: Any
         try:
             seconds = _waiting_time(request.query_params)
             asked, passed_on = read_request(body, KINDS[kind].request)
