@@ -171,7 +171,9 @@ def test_damaged_parts_are_set_aside_and_other_questions_refused(
     with pytest.raises(InputError, match=r"its repeats is 2, and 3 was asked for \(ask for 2, or choose"):
         frontier(asked(repeats=3), folder=tmp_path, resume=True)
     moved = replace(question.data, features=question.data.features + 1)
-    with pytest.raises(InputError, match="its records is"):
+    with pytest.raises(
+        InputError, match=r"with the records it began with, and others were given \(give the same data"
+    ):
         frontier(asked(data=moved), folder=tmp_path, resume=True)
     with pytest.raises(InputError, match="folder of a new frontier must be empty"):
         frontier(question, folder=tmp_path)

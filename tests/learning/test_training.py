@@ -200,7 +200,9 @@ def test_a_run_is_resumed_with_its_own_settings_alone() -> None:
     ):
         train(task, ring(6), noise_multiplier=2.0, clip=2.0, resume=kept[0])
     other = synthetic_task(5, dimension=3, seed=9)
-    with pytest.raises(InputError, match="its records is"):
+    with pytest.raises(
+        InputError, match=r"with the records it began with, and others were given \(give the same file"
+    ):
         train(other, ring(6), noise_multiplier=2.0, resume=kept[0])
     with pytest.raises(InputError, match="the run is finished: all of its 6 rounds are done"):
         train(task, ring(6), noise_multiplier=2.0, resume=done)
@@ -507,9 +509,9 @@ def test_a_loss_that_says_it_is_another_is_found_out_by_its_last_round(seed: int
         ({"batch_fraction": 0.5}, "its batch_fraction is 1.0"),
         ({"view": "secure-sum"}, "its view is 'everyone'"),
         ({"l2": 0.25}, "its l2 is 0.0, and 0.25 was asked for"),
-        ({"weights": "lazy"}, "its weights is"),
-        ({"record": 1.0}, "its records is"),
-        ({"nominal": 5}, "its records is"),
+        ({"weights": "lazy"}, "with the weights it began with, and others were given"),
+        ({"record": 1.0}, "with the records it began with, and others were given"),
+        ({"nominal": 5}, "with the records it began with, and others were given"),
         ({"seed": 2}, "seed must be that of the run to resume"),
         ({"made_with": "other"}, "its made_with is"),
     ],

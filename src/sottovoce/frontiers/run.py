@@ -31,6 +31,13 @@ __all__ = ["frontier"]
 
 SCHEMA: Literal[1] = 1
 
+# What settings hold as hashes, which tell nobody what to give, and what to give.
+_BY_HASH = {
+    "records": "give the same data",
+    "networks": "give the same graphs in the same order, with the same weights",
+    "tune_on": "choose steps on the same data",
+}
+
 
 class FrontierManifest(Form, frozen=True, kw_only=True, tag_field="kind", tag="frontier"):
     """What a folder holds the frontier of."""
@@ -154,6 +161,11 @@ def _check_same(place: FrontierFolder, wanted: FrontierManifest) -> None:
     asked = _manifest(_text(wanted).decode(), where).settings
     for name in dict.fromkeys((*asked, *found.settings)):
         value, there = asked.get(name), found.settings.get(name)
+        if value != there and name in _BY_HASH:
+            raise InputError(
+                f"{place.path}: a frontier is continued with the {name} it began with, and others were given "
+                f"({_BY_HASH[name]}, or choose another folder)"
+            )
         if value != there:
             raise InputError(
                 f"{place.path}: a frontier is continued with the settings it began with; its {name} is {there!r}, and "

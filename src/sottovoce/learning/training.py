@@ -247,6 +247,13 @@ def refuse_runaway(state: State, size: float, loss: float | None, limit: float) 
         )
 
 
+# What settings hold as hashes, which tell nobody what to give, and what to give.
+_BY_HASH = {
+    "records": "give the same file, with the same split, seed, skew and clip",
+    "weights": "give the same graph with the same weights",
+}
+
+
 def check_resumable(resume: Run, chosen: Plan, seed: int | None) -> None:
     """Refuse to go on with a run of other settings, another loss or another seed."""
     for name in {**resume.settings, **chosen.settings}:
@@ -257,6 +264,11 @@ def check_resumable(resume: Run, chosen: Plan, seed: int | None) -> None:
             raise InputError(
                 f"a run is continued with the loss it began with; this one is called {chosen.task.loss.name!r} too, "
                 "but its code, parameters or state are others (give the loss of the run, or start a new run)"
+            )
+        if name in _BY_HASH:
+            raise InputError(
+                f"a run is continued with the {name} it began with, and others were given ({_BY_HASH[name]}, or start "
+                "a new run)"
             )
         raise InputError(
             f"a run is continued with the settings it began with; its {name} is {there!r}, and {value!r} was "
