@@ -103,6 +103,8 @@ def test_train_module_keeps_a_checkpoint_and_goes_on(tmp_path: Path, monkeypatch
     assert (done.keys, done.before, done.state.round) == (None, None, 6)
     with pytest.raises(InputError, match="the run is finished: all of its 6 rounds are done"):
         train_module(cnn(), CROSS, images(4), "ring:n=4", checkpoint=file, resume=True, **WORDS)
+    with pytest.raises(InputError, match="a finished run lies there, of 6 rounds"):
+        train_module(cnn(), CROSS, images(4), "ring:n=4", checkpoint=file, **WORDS)
     with pytest.raises(InputError, match="resume needs the file to go on from"):
         train_module(cnn(), CROSS, images(4), "ring:n=4", resume=True, **WORDS)
 
@@ -194,6 +196,25 @@ def test_a_file_that_is_none_is_refused(kept: Path, tmp_path: Path) -> None:
         begin(cnn(), CROSS, images(4), "ring:n=4", **WORDS).save(tmp_path / "run.npz")
     with pytest.raises(FileError, match="there is no folder"):
         begin(cnn(), CROSS, images(4), "ring:n=4", **WORDS).save(tmp_path / "none" / "run.pt")
+
+
+def test_any_damage_is_an_error_with_a_remedy(kept: Path) -> None:
+    whole, rng = kept.read_bytes(), np.random.default_rng(3)
+    damaged = [whole[:cut] for cut in np.linspace(0, len(whole) - 1, 50).astype(int)]
+    damaged += [
+        whole[:place] + bytes([whole[place] ^ int(rng.integers(1, 256))]) + whole[place + 1 :]
+        for place in rng.integers(len(whole), size=200)
+    ]
+    said = []
+    for content in damaged:
+        kept.write_bytes(content)
+        try:
+            read_checkpoint(kept)
+        except FileError as error:
+            said.append(str(error))
+    assert len(said) >= 50
+    assert all("run.pt: not a checkpoint: " in each and each.endswith(" has written)") for each in said)
+    assert not any("weights_only" in each for each in said)
 
 
 def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ import io
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
@@ -114,22 +113,19 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         return _read(found)
     except FileNotFoundError:
         raise FileError(f"{file}: there is no such file (give what a training run has written)") from None
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-        KeyError,
-        TypeError,
-        EOFError,
-        AttributeError,
-        UnpicklingError,
-    ) as error:
+    except (FileError, MemoryError):
+        raise
+    # A spoilt pickle goes wrong in a way of its own at every place.
+    except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        # Torch proposes to open what may run code.
+        if "weights" in first.lower():
+            first = "it is damaged, or holds more than tensors and numbers"
         raise FileError(f"{file}: not a checkpoint: {first} (give what a training run has written)") from None
 
 
 def check_fresh(path: str | os.PathLike[str]) -> None:
-    """Refuse to begin a run in the place of one that is not finished: what that one has sent has been seen."""
+    """Refuse to begin a run in the place of another: what was sent has been seen, and no run comes out twice."""
     file = _checked(path)
     if not file.exists():
         return
@@ -139,6 +135,9 @@ def check_fresh(path: str | os.PathLike[str]) -> None:
             f"{file}: an unfinished run lies there, {found.state.round} of {found.rounds} rounds done (continue with "
             "resume=True, or choose another name)"
         )
+    raise InputError(
+        f"{file}: a finished run lies there, of {found.rounds} rounds (choose another name, or remove it)"
+    )
 
 
 def _read(found: dict[str, Any]) -> Checkpoint:
