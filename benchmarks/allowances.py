@@ -16,6 +16,7 @@ with, and leaves all others as they are.
 from __future__ import annotations
 
 import argparse
+import dis
 import importlib
 import inspect
 import os
@@ -97,9 +98,10 @@ def holds(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> b
 
 
 def _names(code: CodeType) -> set[str]:
-    """The names that a function asks for, those of functions within it too."""
+    """The global names that a function asks for, those of functions within it too."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return set(code.co_names).union(*map(_names, inner))
+    asked = {each.argval for each in dis.get_instructions(code) if each.opname == "LOAD_GLOBAL"}
+    return asked.union(*map(_names, inner))
 
 
 def _is_cut(value: object) -> TypeGuard[FunctionType]:

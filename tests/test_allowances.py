@@ -13,7 +13,7 @@ from sottovoce.filtering import block_rounding, rounding, windows
 from sottovoce.filtering.block_rounding import BlockAccuracy, Formed, Measured
 from sottovoce.filtering.rounding import Step, is_above, norm_above, product_error, terms
 from sottovoce.rounding import above, gamma, roundings, slightly_above
-from sottovoce.sensitivities.rounding import matrix_power
+from sottovoce.sensitivities.rounding import congruence, matrix_power
 
 if TYPE_CHECKING:
     import pytest
@@ -75,4 +75,6 @@ def test_methods_of_classes_are_cut_as_well(monkeypatch: pytest.MonkeyPatch) -> 
     assert lengths.tolist() == [[1.0, 1.0]]
     assert places["filtering.rounding.terms"] == []
     assert not holds(terms)
+    # What it asks for a norm is NumPy, and no allowance of that name.
+    assert not holds(congruence)
     assert "gaussian.rounding.complement_error" in places

@@ -314,3 +314,15 @@ def quantile(probability: float) -> Any:
         density = (-(z * z) / 2).exp() / (2 * arb.pi()).sqrt()
         z = (z - ((-z / arb(2).sqrt()).erfc() / 2 - arb(probability)) / density).mid()
     return z
+
+
+def test_logarithms_of_tails_are_covered_and_need_a_tenth_of_it() -> None:
+    rng = np.random.default_rng(6)
+    z = np.concatenate([rng.uniform(-0.5, 8, 300), 10 ** rng.uniform(-6, 3, 100)])
+    found = np.log(_mills.mills(z) / _bounds._SQRT_TWO_PI)
+    allowed = rounding.tail_error(np.abs(found))
+    shares = [
+        float(abs((ratio(x) / (2 * arb.pi()).sqrt()).log() - arb(each)).mid()) / error
+        for x, each, error in zip(z.tolist(), found.tolist(), allowed.tolist(), strict=True)
+    ]
+    assert 1 / 10 < max(shares) <= 1

@@ -180,6 +180,31 @@ def compare_products(
         found["coordinates"].append((allowed, float(np.linalg.norm(off, axis=1).sum())))
 
 
+KEPT = [(protocol, view) for protocol, view in SCENES if protocol.name in {"gossip", "clean_state"}]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "view"), KEPT, ids=[f"{protocol.name}, {view.name}" for protocol, view in KEPT]
+)
+def test_what_states_show_and_what_is_let_in_is_as_long_as_is_said(protocol: Protocol, view: View) -> None:
+    """‖𝒪‖ and ‖𝒪fᵀ‖ from G = DᵀD + ΦᵀGΦ, which the rounds of a filter make from the last one backwards."""
+    response = in_blocks(protocol, view, "reduced")
+    counted = Measured(response.states)
+    for block in blocks_of(response.run, response.edges):
+        counted.add(block)
+    gram, shown, let_in = np.zeros((response.run[-1].stage.size,) * 2), 0.0, 0.0
+    for each in reversed(response.run):
+        shown += float(np.trace(gram))
+        if each.stage.factor is not None:
+            let_in += float(np.trace(each.stage.factor @ gram @ each.stage.factor.T))
+        A, C = (floats(balls(matrix)) for matrix in (each.stage.transition, each.stage.rows))
+        loop, rows = A - each.gain @ C, each.whitener @ C
+        gram = rows.T @ rows + loop.T @ gram @ loop
+    assert math.sqrt(shown) <= counted.norm <= 1.03 * math.sqrt(shown)
+    assert math.sqrt(let_in) <= counted.leak <= 1.03 * math.sqrt(let_in)
+    assert (let_in > 0) == (protocol.name == "clean_state")
+
+
 # Rows and defects are measured in small networks, rows are bounded in blocks of more than 128, and defects too of
 # filters of more than 48 states.
 REGIMES = {"measured": (128, 48), "rows are bounded": (0, 48), "defects too": (0, 0)}

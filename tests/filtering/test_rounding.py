@@ -9,6 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from benchmarks.allowances import cut
 from flint import acb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
@@ -394,3 +395,32 @@ def test_nothing_is_proved_of_what_is_no_number(kind: Any) -> None:
         matrix[2, 0] = matrix[0, 2] = beyond
         assert not is_above(matrix, 0.0)
     assert is_above(np.eye(3, dtype=kind), 0.0)
+
+
+def vectors(count: int) -> list[tuple[np.ndarray, Fraction]]:
+    """Columns of two or three numbers, and the squares of their norms, which are rationals."""
+    rng = np.random.default_rng(31)
+    found = [rng.uniform(-1, 1, (2 + k % 2, 1)) for k in range(count)]
+    return [(X, sum((Fraction(x) ** 2 for x in X[:, 0].tolist()), Fraction(0))) for X in found]
+
+
+def test_spectral_norms_of_vectors_are_covered_and_a_hundredth_of_the_room_is_too_little() -> None:
+    cases = vectors(300)
+    assert all(Fraction(spectral_norm(X)) ** 2 >= squared for X, squared in cases)
+    assert any(Fraction(cut(spectral_norm)(X)) ** 2 < squared for X, squared in cases)
+
+
+def test_norms_of_vectors_of_a_stack_are_covered_and_not_by_a_thousand_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No power is too large here, so that all that is left is rounding."""
+    cases = vectors(300)
+    covered = [Fraction(float(norm_above(X[None])[0])) ** 2 for X, _ in cases]
+    monkeypatch.setattr(rounding, "GAMMA", 0.0)
+    plain = [Fraction(float(norm_above(X[None])[0])) ** 2 for X, _ in cases]
+    shares = [
+        (squared - less) / (more - less)
+        for (_, squared), more, less in zip(cases, covered, plain, strict=True)
+    ]
+    assert max(shares) <= 1
+    assert max(shares) > 1 / 1000

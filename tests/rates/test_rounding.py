@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 from flint import acb, arb, ctx
 from numpy.polynomial import polynomial
+from scipy import sparse
 from tests.filtering.test_rounding import precise
 
 from sottovoce.filtering import ClosedLoop, hidden_system
@@ -18,7 +21,7 @@ from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.krylov import krylov_bases
 from sottovoce.protocols import gossip
 from sottovoce.rates import steady_state
-from sottovoce.rates.programs import _peak
+from sottovoce.rates.programs import _peak, _values
 from sottovoce.rates.rounding import (
     EXACT_NORM,
     form_units,
@@ -26,6 +29,7 @@ from sottovoce.rates.rounding import (
     off_average,
     peak_error,
     range_beside_average,
+    series_error,
     sign_error,
 )
 from sottovoce.rates.sign_streams import periodic_signs, sign_patterns
@@ -185,3 +189,92 @@ def test_the_peak_of_lags_is_covered_in_256_bits_and_not_a_thousand_times_too_hi
     assert max(off) >= 1e-3
     assert max(values) <= 1
     assert max(values) >= 1e-3
+
+
+def check(shares: list[float], least: float = 1 / 50) -> None:
+    """What rounding did, as shares of what was allowed: never more, and somewhere more than a hundredth."""
+    assert max(shares) <= 1
+    assert max(shares) > least
+
+
+def summing_to_1(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Symmetric numbers whose rows sum to 1, but for rounding."""
+    drawn = rng.uniform(0, 1, (n, n))
+    drawn = (drawn + drawn.T) / 2
+    return np.asarray(drawn - np.diag(drawn.sum(axis=1) - 1))
+
+
+def test_the_average_of_few_nodes_is_off_by_no_more_than_is_said_and_needs_some_of_it() -> None:
+    rng = np.random.default_rng(5)
+    shares: tuple[list[float], ...] = ([], [], [])
+    for _ in range(100):
+        n = int(rng.integers(2, 6))
+        A, v = summing_to_1(rng, n), np.full((n, 1), 1 / math.sqrt(n))
+        Q, after = np.hsplit(np.linalg.qr(np.hstack([v, rng.normal(size=(n, 1))]))[0], 2)
+        found = off_average(sparse.csr_array(A), Q, after)
+        with mpmath.workprec(256):
+            average = mpmath.matrix([1 / mpmath.sqrt(n)] * n)
+            truths = (
+                mpmath.norm(precise(A) * average - average),
+                mpmath.norm(average - precise(Q) * (precise(Q).T * average)),
+                mpmath.norm(precise(after).T * average),
+            )
+            for each, truth, bound in zip(shares, truths, found, strict=True):
+                assert truth <= bound
+                each += [float(truth / bound)] if bound else []
+    for each in shares:
+        check(each, 1 / 20)
+
+
+def test_the_range_beside_the_average_of_two_nodes_is_covered_and_not_by_a_thousand_times() -> None:
+    """Beside the average of two nodes there is one number, a − b."""
+    rng, shares = np.random.default_rng(6), []
+    for _ in range(200):
+        a, b = float(rng.uniform(0, 1)), float(10 ** rng.uniform(-4, -0.4))
+        matrix = np.array([[a, b], [b, a]])
+        low, high = range_beside_average(sparse.csr_array(matrix))
+        truth, plain = Fraction(a) - Fraction(b), Fraction(float(np.linalg.eigvalsh(matrix - 1 / 2)[1]))
+        assert low <= truth <= high
+        shares.append(float((truth - plain) / (Fraction(high) - plain)))
+    check(shares, 1 / 1000)
+
+
+def test_series_of_few_lags_are_off_by_no_more_than_is_said_and_need_some_of_it() -> None:
+    rng, shares = np.random.default_rng(7), []
+    for count, points in [(1, 2), (2, 4), (3, 8)] * 20:
+        lags = rng.standard_normal((count, 2))
+        power = (np.abs(np.fft.rfft(lags, points, axis=0)) ** 2).sum(axis=1)
+        series = np.fft.irfft(power, points)[:count]
+        series[1:] *= 2
+        allowed = series_error(series, lags, float(power.max()), points)
+        pairs = [
+            (2 if k else 1) * sum(Fraction(x) * Fraction(y) for x, y in zip(*each, strict=True))
+            for k in range(count)
+            for each in [(lags[: count - k].ravel().tolist(), lags[k:].ravel().tolist())]
+        ]
+        with ctx.workprec(256):
+            for angle in (0.0, 1.0, 2.5, math.pi):
+                terms = (
+                    arb(r.numerator) / r.denominator * (k * arb(angle)).cos() for k, r in enumerate(pairs)
+                )
+                off: arb = sum(terms, arb(0)) - float(_values(series, np.array([angle]))[0])
+                shares.append(float(abs(off)) / allowed)
+    check(shares)
+
+
+def test_streams_of_short_periods_reach_what_is_said_and_need_some_of_it() -> None:
+    rng, shares = np.random.default_rng(8), []
+    for signs in (each for length in (2, 4, 6) for each in itertools.product((1, -1), repeat=length)):
+        period = len(signs)
+        weights = np.abs(np.fft.rfft(np.array(signs)) / period) ** 2
+        weights[1:-1] *= 2
+        values = rng.uniform(0, 1, (period // 2 + 1, 1))
+        with ctx.workprec(256):
+            powers = [abs(x / period) ** 2 for x in acb.dft(signs)]
+            terms = (
+                (1 if nu in {0, period // 2} else 2) * powers[nu] * float(values[nu, 0])
+                for nu in range(period // 2 + 1)
+            )
+            off: arb = sum(terms, arb(0)) - float((weights @ values)[0])
+            shares.append(float(abs(off)) / sign_error(weights[None], values)[0])
+    check(shares)

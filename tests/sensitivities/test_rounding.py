@@ -392,3 +392,13 @@ def test_ends_of_a_form_that_is_not_quite_white_are_on_both_sides_of_the_formula
 def test_a_sum_in_another_order_stays_below_what_is_said_again() -> None:
     y = np.random.default_rng(6).uniform(0, 1, 440)
     assert sum(y.tolist()) <= summed_again(float(y[::-1].sum())) <= (1 + 1e-12) * float(y.sum())
+
+
+def test_norms_hold_where_squares_underflow() -> None:
+    assert 1.5e-162 * 1.5e-162 == 0
+    for size in (1.5e-162, 1e-160, 1e-155, 1e-150, 1.0):
+        entries = np.full((2, 3), size)
+        whole = Fraction(size) ** 2 * 6
+        assert whole <= Fraction(rounding.squared(entries)) * Fraction(1.01)
+        assert whole <= (Fraction(rounding.norm(entries)) * Fraction(1.01)) ** 2
+        assert rounding.norm(entries) <= 1.001 * 6**0.5 * size + 2e-150
