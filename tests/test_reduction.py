@@ -151,6 +151,11 @@ def test_what_floats_take_to_keep_its_size_may_grow_over_many_rounds() -> None:
 
 def test_sums_over_long_columns_round_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[int] = []
-    monkeypatch.setattr(reduction, "gamma", lambda count: counted.append(count) or gamma(count))
+
+    def noted(count: int) -> float:
+        counted.append(count)
+        return gamma(count)
+
+    monkeypatch.setattr(reduction, "gamma", noted)
     reduction._summed(star_in(100, 0.3), 0, 8)
     assert max(counted) >= 100
