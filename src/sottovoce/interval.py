@@ -20,6 +20,7 @@ __all__ = [
     "Interval",
     "as_given",
     "both_ends",
+    "in_short",
     "rounded_down",
     "rounded_near",
     "rounded_up",
@@ -29,6 +30,9 @@ UNIT_ROUNDOFF = 2.0**-53
 """u: a sum, product, quotient or square root of floats is within a factor 1 ± u of the true one, but for underflow."""
 
 DIGITS = 4
+
+# So many digits a person may have typed.
+_CHOSEN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,18 @@ def as_given(value: float) -> str:
     ('1', '1e-05', '1.0000004')
     """
     return repr(float(value)).removesuffix(".0")
+
+
+def in_short(value: float) -> str:
+    """A noise multiplier in a sentence: as somebody chose it, or six digits, rounded up, of one that was computed.
+
+    Guarantee: at least `value`: what is said to hold at this noise holds at what is shown, too.
+
+    >>> in_short(4.0), in_short(0.1), in_short(4.835102780413383)
+    ('4', '0.1', '4.83511')
+    """
+    exact = as_given(value)
+    return exact if len(exact.replace(".", "").lstrip("0")) <= _CHOSEN else rounded_up(value, 6)
 
 
 def _rounded(value: float, digits: int, direction: str) -> str:

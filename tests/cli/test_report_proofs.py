@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from sottovoce import certificates, gossip
+from sottovoce.accounting import reached
 from sottovoce.cli import main
 from sottovoce.documents.carried import read_report
 from sottovoce.errors import FileError
 from sottovoce.report.html import Section, report_html
-from sottovoce.verification import others, reached
+from sottovoce.verification import others
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,7 +186,9 @@ def test_forged_reports_of_programs_are_found_out(sottovoce: Run, tmp_path: Path
     )
     pair = ("--observer", str(observer), "--target", str(data["pairs"]["target"][place]))
     assert sottovoce("certify", GRAPH, *words, *pair).code == 0
-    lower_to(data["pairs"], lesser)
+    claimed = certificates.load(tmp_path / "other.json").squared_upper
+    data["pairs"]["upper"][place] = claimed
+    lower_to(data["pairs"], claimed)
     put(report, "data", data)
     put(report, "certificates", [(tmp_path / "other.json").read_text(encoding="utf-8")])
     refused(sottovoce, "as its largest; Δ² of ")
@@ -279,7 +282,9 @@ def test_a_worse_pair_that_is_lowered_is_found(sottovoce: Run, report: Path, tmp
     target = str(data["graph"]["labels"][data["pairs"]["target"][place]])
     assert sottovoce("certify", GRAPH, *words, "--observer", str(names[0]), "--target", target).code == 0
     # Whoever lowers the worst pairs to the next one has an honest certificate for that one.
-    lower_to(data["pairs"], lesser)
+    claimed = certificates.load(tmp_path / "other.json").squared_upper
+    data["pairs"]["upper"][place] = claimed
+    lower_to(data["pairs"], claimed)
     put(report, "data", data)
     put(report, "certificates", [(tmp_path / "other.json").read_text(encoding="utf-8")])
     refused(sottovoce, "as its largest; Δ² of ")
@@ -394,7 +399,8 @@ def test_a_report_without_its_data_proves_nothing(sottovoce: Run, report: Path) 
 
 
 def test_a_report_says_how_to_check_it_or_why_not(sottovoce: Run, report: Path) -> None:
-    assert "sottovoce verify FILE --graph GRAPH checks it by other code" in report.read_text(encoding="utf-8")
+    said = re.sub('<span class="whole">|</span>', "", report.read_text(encoding="utf-8"))
+    assert "sottovoce verify FILE --graph GRAPH checks it by other code" in said
     # Patterns are gone through one by one here, which no certificate holds.
     assert sottovoce(*SUMS, "--participation", "at-most:2").code == 0
     text = report.read_text(encoding="utf-8")
@@ -413,7 +419,28 @@ def test_names_cannot_forge_an_element() -> None:
     assert text.count(opening("data")) == text.count(opening("certificates")) == 1
 
 
+@pytest.mark.parametrize("protocol", ["gossip", "momentum:beta=0.5", "repeated:steps=2"])
+def test_what_is_called_verified_is_proved_to_the_last_digit(
+    sottovoce: Run, tmp_path: Path, protocol: str
+) -> None:
+    report = tmp_path / "r.html"
+    words = ("--rounds", "6", "--view", "secure-sum", "--target-epsilon", "1", "--protocol", protocol)
+    assert sottovoce("calibrate", GRAPH, *words, "--report", "r.html").code == 0
+    assert "the budget ε ≤ 1 is kept" in re.sub("<[^>]*>", "", report.read_text(encoding="utf-8"))
+    code, out, err = sottovoce("verify", "r.html", "--graph", GRAPH, "--json")
+    (view,) = json.loads(out)["views"]
+    assert (code, err, view["verdict"]) == (0, "", "verified")
+    assert view["epsilon"] <= view["shown"]["epsilon"] <= 1
+    assert view["proved"]["upper"] <= view["shown"]["sensitivity_squared"]
+    # A hair less than what is proved is not what is proved.
+    data = held(report, "data")
+    less = view["proved"]["upper"] * (1 - 1e-12)
+    data["pairs"]["upper"] = [min(end, less) for end in data["pairs"]["upper"]]
+    put(report, "data", data)
+    assert sottovoce("verify", "r.html", "--graph", GRAPH).code == 3
+
+
 @pytest.mark.parametrize(("rounds", "room"), [(20, 1e-6), (500, 1e-4), (10_000, 1e-3)])
-def test_the_room_of_a_proof_grows_with_the_rounds_and_ends(rounds: int, room: float) -> None:
+def test_the_room_of_a_claim_grows_with_the_rounds_and_ends(rounds: int, room: float) -> None:
     assert reached(4 * (1 + 0.99 * room), 4, rounds)
     assert not reached(4 * (1 + 1.01 * room), 4, rounds)

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 from sottovoce import gossip, graphs, train
+from sottovoce.documents import read_report
 from sottovoce.documents.runs import read_run
-from sottovoce.interval import rounded_up
+from sottovoce.interval import Interval, rounded_up
 from sottovoce.learning import load_data, step, task_from, training
 
 Run = Callable[..., Any]
@@ -522,6 +523,34 @@ def test_a_run_that_looks_at_one_observer_says_so(sottovoce: Run, tmp_path: Path
     assert sottovoce("train", "synthetic", *SUMS[2:], *budget).code == 0
     page = (tmp_path / "b.html").read_text("utf-8")
     assert f"quadratic, for the {computed} pairs that were computed, out of {possible}." in page
+
+
+def test_a_view_that_is_given_no_less_than_local_dp_has_one_number(sottovoce: Run, tmp_path: Path) -> None:
+    words = (
+        "breast-cancer",
+        "--graph",
+        "path:n=4",
+        "--rounds",
+        "6",
+        "--view",
+        "neighbourhood",
+        "--seed",
+        "1",
+    )
+    text = " ".join(sottovoce("train", *words, "--target-epsilon", "4", "--report", "r.html").out.split())
+    assert (
+        "ε ≤ 4 at δ = 1e-05 assuming nothing (local DP); in the neighbourhood view no less is proved." in text
+    )
+    assert text.count("ε ≤ 4") == 1
+    read = read_report(tmp_path / "r.html")
+    assert read.page is not None
+    assert read.page.local_squared is not None
+    # To the last digit, so that no reader is shown two numbers for one.
+    assert read.page.local_squared.interval == Interval.exactly(6.0)
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert page.count('<p class="size">ε ≤ 4</p>') == page.count('<p class="size">') == 1
+    assert "in the view neighbourhood no less is proved" in page
+    assert sottovoce("verify", "r.html", "--graph", "path:n=4").code == 0
 
 
 def test_every_output_leads_with_what_is_certified_and_has_local_dp_beside_it(sottovoce: Run) -> None:

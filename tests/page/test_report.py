@@ -595,6 +595,21 @@ def test_local_dp_of_training_counts_the_noise_that_nodes_draw(visit: Visit, tmp
     assert page.inner_text("#headline-epsilon") == headline
 
 
+@pytest.mark.parametrize("most", [None, 7])
+def test_a_report_draws_the_budget_that_was_set_and_no_other(
+    visit: Visit, tmp_path: Path, most: int | None
+) -> None:
+    words = ["account", "ring:n=5", "--rounds", "3", "--noise-multiplier", "4.835102780413383"]
+    held = [] if most is None else ["--max-epsilon", str(most)]
+    assert main([*words, *held, "--report", str(tmp_path / "r.html")]) == 0
+    page = visit((tmp_path / "r.html").as_uri())
+    settled(page)
+    drawn = page.evaluate("sottovoce.ranking.marks().map(({ name }) => name)")
+    assert [name for name in drawn if "ε = " in name] == ([] if most is None else [f"budget ε = {most}"])
+    assert page.evaluate("sottovoce.state.line()?.value ?? null") == most
+    assert "noise multiplier 4.83511 ·" in page.inner_text("#headline-terms")
+
+
 def test_a_report_of_a_program_says_it_and_what_is_infinite(visit: Visit, tmp_path: Path) -> None:
     graph = as_graph("ring:n=6")
     weights = weights_by_rule(graph, "metropolis")

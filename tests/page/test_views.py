@@ -116,7 +116,7 @@ def test_the_ranking_is_the_dot_plot_of_the_command_line(page: Page) -> None:
         beside = compared(table)[key]
         assert isinstance(beside, Account)
         assert f"{name}: ε ≤ {rounded_up(beside.epsilon().upper)}" in legend
-    assert "budget ε = 1" in legend
+    assert "reference ε = 1" in legend
     # A dot stands where its number is on the scale, and its line begins at the lower end.
     drawn = page.locator("#ranking tbody svg").first
     dot = drawn.locator(".certified").get_attribute("cx") or ""
@@ -194,7 +194,7 @@ def test_curves_show_intervals_the_budget_and_the_noise(page: Page) -> None:
     page.click("#tab-curves")
     page.wait_for_selector("#curves svg")
     page.click("#noises summary")
-    assert "budget 2" in page.inner_text("#curves")
+    assert "reference ε = 2" in page.inner_text("#curves")
     assert page.locator("#noises .rule").count() == 2
     rows = page.locator("#noises tbody tr")
     noise = float(rows.nth(4).locator("th").inner_text())
@@ -207,7 +207,7 @@ def test_curves_show_intervals_the_budget_and_the_noise(page: Page) -> None:
     assert rows.nth(4).locator("td").all_inner_texts()[0] == both(local.epsilon())
     page.fill("#target-epsilon", "50")
     page.wait_for_timeout(120)
-    assert "The budget of 50 lies above what is shown." in page.inner_text("#curves-note")
+    assert "The line of reference ε = 50 lies above what is shown." in page.inner_text("#curves-note")
     assert worst.epsilon().upper < 50
 
 

@@ -73,7 +73,7 @@ def test_a_budget_that_is_not_kept_says_which_noise_would_do(here: Path) -> None
     noise = f"{rounded_up(enough, 5)} in the view secure-sum"
     assert f"For ε ≤ 0.5 it takes a noise multiplier of {noise}." in said
     assert main([*ACCOUNT, "--view", "secure-sum", "--report", "r.html"]) == 0
-    assert "No budget was set (--max-epsilon). For ε ≤ 1 it takes a noise multiplier of" in sheet(
+    assert "No budget was set ( --max-epsilon ). For ε ≤ 1 it takes a noise multiplier of" in sheet(
         here / "r.html"
     )
 

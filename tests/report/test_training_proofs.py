@@ -39,7 +39,7 @@ def carried(folder: Path, source: str, view: str, **options: Any) -> tuple[Gossi
     protocol = gossip(weights, rounds=4, **options)
     table = account_all(protocol, view, noise_multiplier=4.0, delta=1e-5)
     found = carried_proofs([table])
-    account = page_document(table, Network(graph=graph, weights=weights))
+    account = page_document(found[0].table, Network(graph=graph, weights=weights))
     file = folder / f"{graph.n}-{view}.html"
     file.write_text(
         report_html(
@@ -160,7 +160,7 @@ def test_other_pairs_of_a_schedule_are_held_against_all_of_its_weights(tmp_path:
     protocol = scheduled([full, path], rounds=4)
     table = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
     found = carried_proofs([table])
-    account = page_document(table, Network(graph=as_graph("complete:n=4"), weights=full))
+    account = page_document(found[0].table, Network(graph=as_graph("complete:n=4"), weights=full))
     file = tmp_path / "schedule.html"
     file.write_text(
         report_html(
@@ -191,7 +191,7 @@ def test_a_report_of_some_exchanges_says_so_and_is_held_to_it(tmp_path: Path) ->
     table = account(protocol, View.secure_sum(0, exchanges=[1]), noise_multiplier=4.0, delta=1e-5)
     found = carried_proofs([table])
     said = occasion("sottovoce account", [], None)
-    page = page_document(table, network, occasion=said)
+    page = page_document(found[0].table, network, occasion=said)
     told = page_document(
         account(protocol, View.secure_sum(0), noise_multiplier=4.0, delta=1e-5),
         network,

@@ -12,6 +12,7 @@ from sottovoce.accounting.comparisons import central_account, compared, local_ac
 from sottovoce.accounting.curves import Curve, table_curves, view_curve
 from sottovoce.accounting.mixtures import binomial_above
 from sottovoce.accounting.proofs import CarriedProof, carried_proofs
+from sottovoce.accounting.room import raised_epsilon, reached, roomy
 from sottovoce.accounting.sampling import SampledAccount, calibrate_sampled, sampled_account, sampled_from
 from sottovoce.accounting.side_by_side import Contender, compare
 from sottovoce.accounting.table import AccountTable
@@ -60,6 +61,9 @@ __all__ = [
     "local_account",
     "mu_ends",
     "noise_enough",
+    "raised_epsilon",
+    "reached",
+    "roomy",
     "sampled_account",
     "sampled_from",
     "table_curves",

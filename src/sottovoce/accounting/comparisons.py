@@ -75,7 +75,7 @@ def local_account(
     scenario = _scenario(question, words)
     protocol = scenario.protocol
     return Account.of(
-        Interval.exactly(_rounds(scenario)) if protocol.plain else _everyone(scenario),
+        Interval.exactly(_rounds(scenario)) if replace(protocol, updates=None).plain else _everyone(scenario),
         method="local DP",
         relation=scenario.relation,
         noise_multiplier=noise_multiplier,

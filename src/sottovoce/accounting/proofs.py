@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sottovoce.accounting.room import reached
 from sottovoce.certificates import Mechanism, MovesProof, ShiftProof, to_text
 from sottovoce.errors import SottovoceError
 from sottovoce.sensitivities import QUICK, certify
@@ -19,7 +20,6 @@ from sottovoce.verification import (
     MOST_FURTHER,
     AlikePairs,
     question,
-    reached,
     simple_bound,
     training_question,
 )
@@ -42,12 +42,19 @@ CLOSER = 1e-5
 class CarriedProof:
     """Certificates that prove what a table shows of its worst pair, or why there are none.
 
-    Of training the worst pair comes first, then those whose smaller bound needs a proof of its own.
+    Of training the worst pair comes first, then those whose smaller bound needs a proof of its own. `table` is what a
+    report shows beside them: the table, with the most that a certificate claims as the bound of the worst pair, where
+    that is more than the account says.
     """
 
-    view: str
+    table: AccountTable
     certificates: tuple[Certificate, ...] = ()
     missing: str = ""
+
+    @property
+    def view(self) -> str:
+        """What the view is called."""
+        return self.table.view
 
     @property
     def texts(self) -> str | list[str] | None:
@@ -70,21 +77,21 @@ def carried_proofs(
         tables: tables of accounts, one a view.
         progress: called with (tables done, tables in all).
 
-    Guarantee: `verify` has accepted every certificate; one that does not reach the number that a table shows is left
-    out, and `missing` says so.
+    Guarantee: `verify` has accepted every certificate, and what is shown of the worst pair is at least what its
+    certificate claims; one that does not come close to the number of a table is left out, and `missing` says so.
     """
     proofs = []
     for count, table in enumerate(tables, start=1):
         try:
-            proofs.append(CarriedProof(view=table.view, certificates=tuple(_certified(table))))
+            proofs.append(_certified(table))
         except SottovoceError as error:
-            proofs.append(CarriedProof(view=table.view, missing=str(error)))
+            proofs.append(CarriedProof(table=table, missing=str(error)))
         if progress is not None:
             progress(count, len(tables))
     return proofs
 
 
-def _certified(table: AccountTable) -> list[Certificate]:
+def _certified(table: AccountTable) -> CarriedProof:
     """The certificate of the worst pair of a table, and further ones; refused where it does not reach what is shown."""
     if table.contribution == "energy":
         raise SottovoceError(
@@ -92,17 +99,24 @@ def _certified(table: AccountTable) -> list[Certificate]:
             "one of a pair whose energy is bounded)"
         )
     place = int(np.argmax(table.squared_upper))
-    shown = float(table.squared_upper.max())
-    certificate = _of_pair(table, place, shown)
-    if not reached(certificate.squared_upper, shown, table.protocol.rounds):
+    said = float(table.squared_upper.max())
+    certificate = _of_pair(table, place, said)
+    claimed = certificate.squared_upper
+    if not reached(claimed, said, table.protocol.rounds):
         raise SottovoceError(
-            f"what can be certified is Δ² ≤ {certificate.squared_upper:.6g}, and the Δ² ≤ {shown:.6g} that is shown "
-            "rests on a search that no certificate holds"
+            f"what can be certified is Δ² ≤ {claimed:.6g}, and the Δ² ≤ {said:.6g} that is shown rests on a search "
+            "that no certificate holds"
         )
-    return [
-        certificate,
-        *(_further(table, certificate, place, shown) if certificate.updates is not None else ()),
+    certificates = [certificate]
+    if certificate.updates is not None:
+        certificates += _further(table, certificate, place, max(claimed, said))
+    # Pairs that are alike may be certified a little above the first.
+    claims = [
+        one.squared_upper for one in certificates if reached(one.squared_upper, said, table.protocol.rounds)
     ]
+    upper = table.squared_upper.copy()
+    upper[place] = max(said, *claims)
+    return CarriedProof(table=replace(table, squared_upper=upper), certificates=tuple(certificates))
 
 
 def _of_pair(table: AccountTable, place: int, shown: float) -> Certificate:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sottovoce import gaussian
+from sottovoce.accounting.room import roomy
 from sottovoce.accounting.values import Account, mu_ends
 from sottovoce.errors import InputError, NotCertified, at_least, needs, one_of, positive, probability
 from sottovoce.interval import Interval, as_given, both_ends, rounded_up
@@ -274,11 +275,12 @@ class AccountTable(Answer):
         )
 
     def calibrated_noise(self, target_epsilon: float, target_delta: float) -> float:
-        """The smallest noise multiplier at which every pair is (target_epsilon, target_delta)-private.
+        """The smallest noise multiplier at which every pair is provably (target_epsilon, target_delta)-private.
 
-            noise_multiplier = factor·Δ/μ(ε, δ),   Δ the largest upper end over the pairs.
+            noise_multiplier = factor·Δ/μ(ε, δ),   Δ the largest upper end over the pairs, with the room of `roomy`.
 
-        Guarantee: rounded up and re-checked; with it every `epsilon_upper` is at most `target_epsilon`.
+        Guarantee: rounded up and re-checked; with it every `epsilon_upper` is at most `target_epsilon`, and so is ε of
+        what a report's certificate claims of the worst pair. That counts rounds exactly where the bound does.
         Source: Balle & Wang 2018, Algorithm 1 (the analytic Gaussian mechanism).
         """
         positive(target_epsilon=target_epsilon)
@@ -293,8 +295,10 @@ class AccountTable(Answer):
         self._refuse_bare()
         # Rounding may put ε of a pair that all but equals the worst above the worst's.
         near = np.unique(self.squared_upper[self.squared_upper >= barely_below(largest)])
+        claimed = largest if self._counts_exactly(largest) else roomy(largest, self.protocol.rounds)
+        near = np.append(near, claimed)
         allowed = gaussian.mu(target_epsilon, target_delta)
-        noise = RELATIONS[self.relation] * math.sqrt(largest) / allowed
+        noise = RELATIONS[self.relation] * math.sqrt(claimed) / allowed
         if math.isinf(noise):
             raise NotCertified(
                 f"no finite noise is certified to reach epsilon {target_epsilon!r} at delta {target_delta!r} "
@@ -304,6 +308,15 @@ class AccountTable(Answer):
         while not self._suffices(near, noise, target_epsilon, target_delta):
             noise, step = noise + step, 2 * step
         return noise
+
+    def _counts_exactly(self, squared: float) -> bool:
+        """Whether a certificate claims no more than this Δ²: a count of rounds; reports carry none of energies."""
+        if self.contribution == "energy":
+            return True
+        rounds = self.participation.largest_count(self.protocol.rounds)
+        gossips = replace(self.protocol, updates=None).plain
+        # Of training another proof than the count may come down to it, but for rounding.
+        return squared >= rounds and gossips and (self.protocol.updates is None or self.view == "everyone")
 
     def _refuse_bare(self) -> None:
         """Refuse to look for a noise multiplier where some contribution stands beside no noise at all."""

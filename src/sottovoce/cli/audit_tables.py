@@ -15,7 +15,7 @@ from sottovoce.cli.layout import (
     paragraph,
     who,
 )
-from sottovoce.cli.printing import as_given, readable, rounded_down, rounded_up
+from sottovoce.cli.printing import as_given, in_short, readable, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +81,7 @@ def _terms(audit: Audit, graph: Graph) -> list[tuple[str, str]]:
         ("observer", members(audit.view.observers)),
         ("target", readable(audit.target)),
         *network_words(graph.n, graph.edges, protocol.schedule[0].origin),
-        ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(audit.noise_multiplier)}"),
+        ("run", f"{protocol.rounds} rounds, noise multiplier {in_short(audit.noise_multiplier)}"),
         ("view", asked.view),
         *asked.relation,
         *asked.stream,

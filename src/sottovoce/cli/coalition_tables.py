@@ -16,7 +16,7 @@ from sottovoce.cli.layout import (
     paragraph,
     who,
 )
-from sottovoce.cli.printing import as_given, both_ends, readable, rounded_up
+from sottovoce.cli.printing import as_given, both_ends, in_short, readable, rounded_up
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +87,7 @@ def _terms(search: CoalitionSearch, document: CoalitionDocument) -> list[tuple[s
     """What the numbers rest on."""
     graph = document.graph
     noise = document.noise_multiplier
-    run = f"{search.protocol.rounds} rounds" + (f", noise multiplier {as_given(noise)}" if noise else "")
+    run = f"{search.protocol.rounds} rounds" + (f", noise multiplier {in_short(noise)}" if noise else "")
     asked = asked_words(search.scenario)
     return [
         *network_words(graph.nodes, graph.edges, graph.origin),

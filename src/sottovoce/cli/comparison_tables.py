@@ -9,7 +9,7 @@ from rich.text import Text
 
 from sottovoce._version import __version__
 from sottovoce.cli.layout import asked_words, facts, members, paragraph, plain_table
-from sottovoce.cli.printing import as_given, both_ends, readable, rounded_up
+from sottovoce.cli.printing import as_given, both_ends, in_short, readable, rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +93,7 @@ def _common(found: Sequence[Contender], target_epsilon: float | None) -> list[tu
     table = found[0].table
     asked = asked_words(table.scenario, table.assumption)
     noise = (
-        f", noise multiplier {as_given(table.noise_multiplier)}"
+        f", noise multiplier {in_short(table.noise_multiplier)}"
         if target_epsilon is None
         else f", the least noise for ε = {as_given(target_epsilon)}"
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from sottovoce.errors import FileError
-from sottovoce.interval import as_given, both_ends, rounded_down, rounded_up
+from sottovoce.interval import as_given, both_ends, in_short, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +25,7 @@ __all__ = [
     "as_given",
     "both_ends",
     "complain",
+    "in_short",
     "letters_told",
     "prepare_streams",
     "progress",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from sottovoce.cli.layout import facts, members, paragraph, plain_table
-from sottovoce.cli.printing import as_given, readable, rounded_down, rounded_up
+from sottovoce.cli.printing import as_given, in_short, readable, rounded_down, rounded_up
 from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import seen_part
 
@@ -53,7 +53,7 @@ def verification_text(console: Console, document: VerificationDocument, proved: 
         paragraph(
             console,
             f"ε ≤ {rounded_up(document.epsilon)} at δ = {as_given(mechanism.delta)} follows, with noise multiplier "
-            f"{as_given(mechanism.noise_multiplier)}, {mechanism.relation}.",
+            f"{in_short(mechanism.noise_multiplier)}, {mechanism.relation}.",
         )
     console.print()
     _checks(console, document)
@@ -159,7 +159,7 @@ def _claim(document: Claim) -> list[tuple[str, str]]:
         rows.insert(4, ("updates", readable(f"{slopes} (training)")))
     if mechanism is not None:
         relation = mechanism.relation
-        noise, delta = as_given(mechanism.noise_multiplier), as_given(mechanism.delta)
+        noise, delta = in_short(mechanism.noise_multiplier), as_given(mechanism.delta)
         rows.insert(8, ("relation", f"{relation}: {RELATION_SENTENCES[relation]}"))
         rows.insert(8, ("mechanism", f"noise multiplier {noise}, δ = {delta}"))
     return rows

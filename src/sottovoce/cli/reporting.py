@@ -113,6 +113,8 @@ def report_account(
     with progress("curves") as callback:
         curves = table_curves(tables[0], progress=callback)
     said = occasion(typed_command(), inputs, max_epsilon)
-    page = page_document(tables[0], chosen, curves=curves, beside=tables[1:], occasion=said)
-    save_report(path, page_report(page, title=title, proofs=proofs_of(tables)))
+    proofs = proofs_of(tables)
+    first, *beside = (proof.table for proof in proofs)
+    page = page_document(first, chosen, curves=curves, beside=beside, occasion=said)
+    save_report(path, page_report(page, title=title, proofs=proofs))
     say_written(path)

@@ -94,6 +94,12 @@ def _epsilons(run: Run) -> str:
             "assumed about how gradients arise."
         )
     named_so = "nothing" if run.account.assumption == "none" else run.account.assumption
+    if run.account.assumption == "none" and _at_most(run.epsilon) == everyone:
+        at = "" if math.isinf(run.unconditional_epsilon.lower) else f" at δ = {delta}"
+        return (
+            f"{everyone.replace('an ', 'An ', 1)}{at} assuming nothing (local DP); in the {run.account.view} view no "
+            "less is proved."
+        )
     seen = _at_most(run.epsilon).replace("an ", "An ", 1)
     finite = not (math.isinf(run.epsilon.lower) and math.isinf(run.unconditional_epsilon.lower))
     return (
@@ -123,13 +129,25 @@ def _meanings(run: Run) -> list[str]:
         "quadratic": "Losses are quadratic, so the loop that they close is linear and computed as it is.",
         "oblivious": "Contributions are fixed in advance.",
     }
+    if account.assumption == "none" and _at_most(run.epsilon) == _at_most(run.unconditional_epsilon):
+        whose = f"{who(account.observers)} about {named(account.target)}"
+        return [
+            f"It holds for {OF_ANY[run.settings['unit']]}, {_whoever(run)}; that much for {whose}.",
+            *_more(run),
+        ]
     first = f"The first is {_most(run)}. {said[account.assumption]}"
     gossips = run.table is None or run.table.protocol.gossips
     if account.view == "everyone":
         first = "The first is for whoever hears every message, but is told no draw that two nodes share."
     elif account.assumption == "none" and not gossips:
         first += " In this program that is shown for an observer that hears every message."
-    sentences = [f"{first} The second holds for {OF_ANY[run.settings['unit']]}, {_whoever(run)}."]
+    return [f"{first} The second holds for {OF_ANY[run.settings['unit']]}, {_whoever(run)}.", *_more(run)]
+
+
+def _more(run: Run) -> list[str]:
+    """What would give less, and what is no guarantee."""
+    gossips = run.table is None or run.table.protocol.gossips
+    sentences = []
     if run.settings["smoothness"] is None and gossips:
         sentences.append(
             f"Nothing is known of the smoothness of the loss {run.settings['loss']}: only nodes that nobody can tell "

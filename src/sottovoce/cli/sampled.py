@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sottovoce.cli.options import asked_of
-from sottovoce.cli.printing import as_given, result_page, rounded_up, write_result
+from sottovoce.cli.printing import as_given, in_short, result_page, rounded_up, write_result
 from sottovoce.errors import InputError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _text(
     asked = asked_words(table.scenario, table.assumption)
     rows = [
         *network_words(network.graph.n, network.graph.edges, table.protocol.schedule[0].origin),
-        ("run", f"{first.rounds} rounds, noise multiplier {as_given(first.noise_multiplier)}"),
+        ("run", f"{first.rounds} rounds, noise multiplier {in_short(first.noise_multiplier)}"),
         ("bound", first.method()),
         ("view", f"{asked.view}; {len(table)} of {pairs_possible(table)} pairs looked at"),
         *restriction_words(table.scenario),

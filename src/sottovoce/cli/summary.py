@@ -16,7 +16,7 @@ from sottovoce.cli.options import (
     RelationName,
     Shown,
 )
-from sottovoce.cli.printing import as_given, result_page, rounded_up, within_budget, write_result
+from sottovoce.cli.printing import as_given, in_short, result_page, rounded_up, within_budget, write_result
 from sottovoce.cli.reporting import check_report, report_answer
 from sottovoce.errors import positive
 
@@ -107,7 +107,7 @@ def _terms(found: Summary, folder: Path) -> list[tuple[str, str]]:
     rows = [
         *network_words(manifest.nodes, manifest.edges, manifest.origin),
         ("gap γ", estimate(manifest.gap, manifest.gap_converged)),
-        ("run", f"{manifest.rounds} rounds, noise multiplier {as_given(found.noise_multiplier)}"),
+        ("run", f"{manifest.rounds} rounds, noise multiplier {in_short(found.noise_multiplier)}"),
         ("same noise", ", ".join(compared) or "not compared: a sweep keeps no weights, account compares"),
         (
             "view",

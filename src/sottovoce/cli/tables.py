@@ -26,7 +26,7 @@ from sottovoce.cli.layout import (
     spoken,
     who,
 )
-from sottovoce.cli.printing import as_given, both_ends, readable, rounded_up
+from sottovoce.cli.printing import as_given, both_ends, in_short, readable, rounded_up
 from sottovoce.documents import MOST_EXPOSED, pairs_possible
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def _terms(
     rows = [
         *network_words(network.graph.n, network.graph.edges, protocol.schedule[0].origin),
         ("gap γ", estimate(network.spectrum.gap, network.spectrum.converged)),
-        ("run", f"{protocol.rounds} rounds, noise multiplier {as_given(table.noise_multiplier)}"),
+        ("run", f"{protocol.rounds} rounds, noise multiplier {in_short(table.noise_multiplier)}"),
         ("same noise", same_noise(table)),
         ("view", f"{asked.view.replace(table.view, views, 1)}; {_counted(tables)}"),
         *asked.relation,

@@ -275,16 +275,19 @@ def train(
         runs.write_run(done, output)
     cost = room.step_cost(task, asked, done)
     compared = [] if report is None else _compared(done, task, asked)
-    document = run_document(done, task, asked, chosen, cost, compared)
+
+    def told(run: room.Run) -> RunDocument:
+        return run_document(run, task, asked, chosen, cost, compared)
+
     if json:
-        write_result(as_json(document))
+        write_result(as_json(told(done)))
     else:
         from sottovoce.cli.run_tables import run_text
 
         with result_page() as console:
             run_text(console, done, task, chosen, cost, output)
     if report is not None:
-        _report(report, done, document, chosen, (data, graph, heard.weights, heard.protocol))
+        _report(report, done, told, chosen, (data, graph, heard.weights, heard.protocol))
     return 0
 
 
@@ -309,12 +312,22 @@ def _compared(done: Run, task: Task, asked: Protocol) -> list[Baseline]:
     return found
 
 
-def _report(path: Path, done: Run, document: RunDocument, chosen: Network, inputs: tuple[str, ...]) -> None:
-    """The run with its curves, and the page of all pairs with proofs; coins bound all pairs at once, and have none."""
+def _report(
+    path: Path, done: Run, told: Callable[[Run], RunDocument], chosen: Network, inputs: tuple[str, ...]
+) -> None:
+    """The run with its curves, and the page of all pairs with proofs; coins bound all pairs at once, and have none.
+
+    What is shown is what the certificates claim, where that is more than the account of the run says.
+    """
     from sottovoce.documents import page_document
 
-    pairs = done.table if done.account.coins is None else None
-    settings = done.settings
+    carried = Carried()
+    if done.table is not None and done.account.coins is None:
+        proofs = proofs_of([done.table])
+        pairs = proofs[0].table
+        done = done.as_proved(pairs)
+        carried = Carried(account=page_document(pairs, chosen), proofs=proofs)
+    document, settings = told(done), done.settings
     report_answer(
         path,
         document,
@@ -323,9 +336,7 @@ def _report(path: Path, done: Run, document: RunDocument, chosen: Network, input
         max_epsilon=settings["target_epsilon"]
         if settings["max_epsilon"] is None
         else settings["max_epsilon"],
-        carried=Carried()
-        if pairs is None
-        else Carried(account=page_document(pairs, chosen), proofs=proofs_of([pairs])),
+        carried=carried,
     )
 
 

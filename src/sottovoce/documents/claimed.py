@@ -16,7 +16,7 @@ from sottovoce.documents.proofs import certificate_document
 from sottovoce.errors import InputError, SottovoceError
 from sottovoce.interval import Interval
 from sottovoce.participation import Participation
-from sottovoce.verification import own_price, price_of, roomy, stored_weights
+from sottovoce.verification import own_price, price_of, stored_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -186,7 +186,7 @@ def _check_unassumed(run: RunDocument, page: PageDocument, price: float) -> bool
         for name, number, least in told(price):
             _no_less(name, number, least)
     # What was computed for all messages together may be less than the cap, and nothing here proves it then.
-    return all(number >= least for _, number, least in told(price / roomy(1.0, run.rounds)))
+    return all(number >= least for _, number, least in told(price))
 
 
 def _earlier_holds(
@@ -205,7 +205,7 @@ def _earlier_holds(
         prices = [price_of(each, first, taken) for each in trained] or [math.inf]
         line = max(worst * taken.largest_count(first) / whole, *prices)
         squared = min(line, _local(page, price, first), worst)
-        if _end(epsilon) < _least(page, squared / roomy(1.0, run.rounds)):
+        if _end(epsilon) < _least(page, squared):
             return False
     return True
 

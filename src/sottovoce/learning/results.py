@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sottovoce.accounting import raised_epsilon
 from sottovoce.errors import InputError
 from sottovoce.interval import Interval, both_ends, rounded_up
 from sottovoce.learning.descent import consensus_distance
 from sottovoce.markup import shown
+from sottovoce.rounding import roundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,6 +116,25 @@ class Run:
         ]
         note = "Loss and accuracy are measured without noise and are not private."
         return shown(f"A run: ε ≤ {rounded_up(self.epsilon.upper)} in the view", ("", ""), rows, [note])
+
+    def as_proved(self, table: AccountTable) -> Run:
+        """The run as certificates prove its pairs: `table` holds what these claim of the worst, where that is more.
+
+        Guarantee: upper ends stay upper ends, and none is below what follows from `table`; the line of ε before the
+        last round is raised by the same share of Δ², and is nowhere above local DP.
+        """
+        said, worst = self.account.sensitivity_squared, table.worst()
+        claimed = worst.sensitivity_squared
+        if said is None or claimed is None or claimed.upper <= said.upper or self.account.coins is not None:
+            return self
+        account = replace(self.account, mu=worst.mu, sensitivity_squared=claimed)
+        share, delta = claimed.upper / said.upper * (1 + roundings(2)), float(self.settings["target_delta"])
+        line = np.array([raised_epsilon(float(each), delta, share) for each in self.history.epsilon])
+        line = np.minimum(line, self.history.unconditional)
+        found = replace(self, account=account)
+        if self.finished and line.size:
+            line[-1] = found.epsilon.upper
+        return replace(found, history=self.history._replace(epsilon=line))
 
     @property
     def finished(self) -> bool:

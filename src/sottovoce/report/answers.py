@@ -19,8 +19,8 @@ from sottovoce.documents import (
     Terms,
     VerificationDocument,
 )
-from sottovoce.interval import as_given, both_ends, rounded_down, rounded_up
-from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, kept, odds, origin_rows
+from sottovoce.interval import as_given, both_ends, in_short, rounded_down, rounded_up
+from sottovoce.report.first_pages import Sheet, Size, Verdict, checks_of, kept, odds, origin_rows, to_verify
 from sottovoce.report.html import Section
 from sottovoce.scenarios import RELATION_SENTENCES
 
@@ -130,7 +130,7 @@ def _coalition(document: CoalitionDocument, told: Occasion) -> Answer:
             + (
                 ""
                 if noise is None
-                else f" Noise multiplier {as_given(noise)}, at δ = {as_given(document.delta)}."
+                else f" Noise multiplier {in_short(noise)}, at δ = {as_given(document.delta)}."
             ),
             verdict=Verdict("", f"The worst of all that were looked at: {found}. {proved} {searched}"),
             sizes=sizes,
@@ -181,7 +181,7 @@ def _audit(document: AuditDocument, told: Occasion) -> Answer:
     return Answer(
         sheet=Sheet(
             asked=f"Does the number stand against the best attack on {_network(document.graph)}? "
-            f"{_run_words(document)} Noise multiplier {as_given(document.noise_multiplier)}, at δ = "
+            f"{_run_words(document)} Noise multiplier {in_short(document.noise_multiplier)}, at δ = "
             f"{as_given(document.delta)}. {document.trials} runs were simulated, with confidence "
             f"{document.confidence:g}"
             + (f", by the seed {document.seed}." if document.seed is not None else "."),
@@ -262,7 +262,7 @@ def _claim_rows(claim: Claim) -> list[tuple[str, object]]:
             "mechanism",
             ""
             if mechanism is None
-            else f"noise multiplier {as_given(mechanism.noise_multiplier)}, δ = {as_given(mechanism.delta)}, "
+            else f"noise multiplier {in_short(mechanism.noise_multiplier)}, δ = {as_given(mechanism.delta)}, "
             f"{mechanism.relation}",
         ),
         ("weights", f"{claim.graph.origin or claim.graph.rule}, hash {claim.graph.hash}"),
@@ -298,7 +298,7 @@ def _certificate(document: CertificateDocument, told: Occasion) -> Answer:
         "", "A claim with its proof inside this file: it counts once it is verified, on a graph you name."
     )
     size = _claimed(document, f"what {nodes(document.observer)} can learn about node {document.target}")
-    verify = "sottovoce verify THIS-FILE --graph GRAPH"
+    verify = to_verify(document.graph.origin or "")
     return Answer(
         sheet=_claim_sheet(document, told, "What can one pair give away?", verdict, [size], verify),
         sections=[facts("What is certified", _claim_rows(document))],
@@ -441,7 +441,7 @@ def _summary(document: AccountDocument, told: Occasion) -> Answer:
     return Answer(
         sheet=Sheet(
             asked=f"What can the observers of a sweep learn, on {_network(graph)}? {_run_words(document)} Noise "
-            f"multiplier {as_given(document.noise_multiplier)}, at δ = {as_given(document.delta)}. "
+            f"multiplier {in_short(document.noise_multiplier)}, at δ = {as_given(document.delta)}. "
             f"{document.pairs_computed} of {document.pairs_possible} pairs were computed.",
             verdict=kept(epsilon, document.assumption, told.max_epsilon),
             sizes=[

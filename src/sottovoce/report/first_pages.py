@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import math
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -36,6 +37,7 @@ __all__ = [
     "kept",
     "odds",
     "origin_rows",
+    "to_verify",
 ]
 
 SHEET_START, SHEET_END = '<section id="sheet" aria-label="To be signed">', "</section><!-- sheet -->"
@@ -187,6 +189,19 @@ def odds(epsilon: float | None, delta: float, whose: str, *, mu: float | None, b
         f"Whoever believed that the odds of {whose} being there were 1 to 1 learns no more than from a hint after "
         f"which they are {ratio} to 1, or 1 to {ratio}, and which with a probability of {as_given(delta)} says it "
         f"outright. The best guess is right at most {right}% of the time, where a coin is right 50%."
+    )
+
+
+def to_verify(origin: str) -> str:
+    """The command that checks a report: with the graph by its name, where its weights need no other word.
+
+    >>> to_verify("metropolis rule on the graph of ring:n=5"), to_verify("lazy metropolis rule on the graph of karate")
+    ('sottovoce verify THIS-FILE --graph ring:n=5', 'sottovoce verify THIS-FILE --graph GRAPH')
+    """
+    usual = "metropolis rule on the graph of "
+    named = origin.startswith(usual) and len(origin) > len(usual)
+    return (
+        f"sottovoce verify THIS-FILE --graph {shlex.quote(origin.removeprefix(usual)) if named else 'GRAPH'}"
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text as markup in which no number is broken in two: browsers break lines after the hyphen of 1e-5."""
+"""Text as markup in which no number or option is broken in two: browsers break lines after the hyphen of 1e-5."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import re
 
 __all__ = ["prose"]
 
-# A number after its symbol, one with an exponent or a date, a negative one, and one with a unit; `dom.say` of the page
-# has the same.
+# A number after its symbol, one with an exponent or a date, a negative one, one with a unit, and the name of an option;
+# `dom.say` of the page has the same.
 _WHOLE = re.compile(
     r"(?:Δ²|[εδμσ]) [=≤≥] [-−]?\d[\d.]*(?:e[-+]?\d+)?"
     r"|(?<![\w.])[-−]?\d[\d.]*(?:e?[-+]\d+){1,2}"
     r"|(?<![\w.)])[-−]\d[\d.]*"
     r"|(?<![\w.])\d[\d.]* (?:%|ms|s|MB|GB)(?!\w)"
+    r"|(?<![\w-])--[a-z][a-z-]*"
 )
 
 

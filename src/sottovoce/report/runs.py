@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.documents import Ends
 from sottovoce.errors import InputError
-from sottovoce.interval import as_given, rounded_up
+from sottovoce.interval import as_given, in_short, rounded_up
 from sottovoce.report.answers import Answer, ends, facts, nodes
 from sottovoce.report.charts import Line, line_chart
-from sottovoce.report.first_pages import Sheet, Size, Verdict, about_pairs, checks_of, kept, odds, origin_rows
+from sottovoce.report.first_pages import (
+    Sheet,
+    Size,
+    Verdict,
+    about_pairs,
+    checks_of,
+    kept,
+    odds,
+    origin_rows,
+    to_verify,
+)
 from sottovoce.report.html import Section
 from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import ASSUMPTIONS
@@ -77,10 +87,22 @@ def run_answer(document: RunDocument, told: Occasion) -> Answer:
 
 
 def _accounts(document: RunDocument) -> list[AccountForm]:
-    """The account of the view and local DP, or one where they are the same."""
+    """The account of the view and local DP, or one where the view is given no less."""
+    view, local = document.account, document.unconditional
+    return [local] if _is_local(document) else [view, local]
+
+
+def _is_local(document: RunDocument) -> bool:
+    """Whether what is certified of the view is no less than local DP, as it is shown."""
     view, local = document.account, document.unconditional
     alone = view.epsilon == local.epsilon and view.view == "everyone"
-    return [local] if alone else [view, local]
+    return alone or (view.assumption == "none" and _shown(view) == _shown(local))
+
+
+def _shown(account: AccountForm) -> str:
+    """The upper end of ε as a reader sees it."""
+    upper = _bound(account)
+    return rounded_up(math.inf if upper is None else upper)
 
 
 def _bound(account: AccountForm) -> float | None:
@@ -95,7 +117,7 @@ def _sheet(document: RunDocument, told: Occasion) -> Sheet:
         Size.epsilon(
             _bound(each),
             each.assumption,
-            "local DP: whoever sees whatever"
+            "local DP: whoever sees whatever" + _no_less(document)
             if each is document.unconditional
             else f"{each.view}: what {nodes(each.observers)} can learn about "
             + ("any node" if each.target is None else f"node {each.target}"),
@@ -118,7 +140,7 @@ def _sheet(document: RunDocument, told: Occasion) -> Sheet:
         f"parameters, {graph.nodes} nodes and {graph.edges} edges ({graph.origin}). Each round: {document.program}; "
         f"{document.rounds} rounds"
         + (", where the budget ended the run" if document.stopped_by_budget else "")
-        + f". Noise multiplier {as_given(document.noise_multiplier)}. Protected: one {document.unit}, "
+        + f". Noise multiplier {in_short(document.noise_multiplier)}. Protected: one {document.unit}, "
         f"{RELATION_SENTENCES[document.relation].rstrip('.')}, participation {view.participation}, at δ = "
         f"{as_given(document.delta)}."
         + (
@@ -138,8 +160,16 @@ def _sheet(document: RunDocument, told: Occasion) -> Sheet:
                 "protocol": f"hash {document.protocol_hash}",
                 "data": f"{data.name}, fingerprint {data.fingerprint}",
             },
-            "sottovoce verify THIS-FILE --graph GRAPH",
+            to_verify(graph.origin),
         ),
+    )
+
+
+def _no_less(document: RunDocument) -> str:
+    """That the view is given no less, where it is another one than that of local DP."""
+    view = document.account.view
+    return (
+        "" if view == "everyone" else f"; in the view {view} no less is proved" if _is_local(document) else ""
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sottovoce.accounting import Account
 from sottovoce.documents import Occasion
-from sottovoce.interval import Interval, as_given
+from sottovoce.interval import Interval, as_given, in_short
 from sottovoce.report.budgets import noise_sentence
 from sottovoce.report.first_pages import (
     Sheet,
@@ -20,6 +20,7 @@ from sottovoce.report.first_pages import (
     kept,
     odds,
     origin_rows,
+    to_verify,
 )
 from sottovoce.scenarios import RELATION_SENTENCES
 from sottovoce.views import seen_part
@@ -58,7 +59,7 @@ def sheet_html(page: PageDocument) -> str:
             meaning=_meaning(page, accounts[0]),
             checks=checks_of(page.view, page.assumption),
             views=[(part.view, _named(part)) for part in parts],
-            origin=origin_rows(told, bound, "sottovoce verify THIS-FILE --graph GRAPH"),
+            origin=origin_rows(told, bound, to_verify(page.graph.origin)),
         )
     )
 
@@ -115,7 +116,7 @@ def _question(page: PageDocument) -> str:
     damped = f", damped by factors of hash {page.damping.hash}" if page.damping else ""
     return (
         f"{graph.nodes} nodes and {graph.edges} edges ({graph.origin}). "
-        f"Each round: {page.program}{damped}. Noise multiplier {as_given(page.noise_multiplier)}. "
+        f"Each round: {page.program}{damped}. Noise multiplier {in_short(page.noise_multiplier)}. "
         f"Protected: {RELATION_SENTENCES[page.relation].rstrip('.')}, participation "
         f"{page.participation}, at δ = {as_given(page.delta)}. "
         f"{page.pairs_computed} of {page.pairs_possible} pairs of observer and target were computed."

@@ -45,8 +45,6 @@ imports.
 from sottovoce.verification.accounts import (
     MOST_FURTHER,
     AccountVerification,
-    reached,
-    roomy,
     verify_account,
 )
 from sottovoce.verification.asked import TrainingQuestion, squares_below, training_question
@@ -89,9 +87,7 @@ __all__ = [
     "proved_cost",
     "question",
     "rates_by_each",
-    "reached",
     "require_affordable",
-    "roomy",
     "simple_bound",
     "squares_below",
     "stored_form",

@@ -11,7 +11,7 @@ after it:
 4. pair: the certificate is of a pair that has the largest Δ² of the page.
 5. pairs: the page holds pairs of this view, each once, and as many as it says.
 6. the certificate itself, by `checking.verify`, in floats.
-7. headline: what is proved comes down to what is shown, and ε is not below what follows.
+7. headline: what is proved is no more than what is shown, and ε is not below what follows.
 8. worst: no other pair is worse, as far as the work lasts (`others`, `training`).
 
 Only then is it "verified". Where step 8 leaves pairs open, or no graph was at hand, it is "consistent".
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from sottovoce.verification.checking import Verdict, Verification
     from sottovoce.verification.stated import StatedAccount
 
-__all__ = ["AccountVerification", "reached", "roomy", "verify_account"]
+__all__ = ["AccountVerification", "verify_account"]
 
 # Certificates of further pairs that are checked, each of which may take as long as the first.
 MOST_FURTHER = 64
@@ -95,23 +95,6 @@ class AccountVerification:
         return self.verdict == "verified"
 
 
-def reached(squared_proved: float, squared_shown: float, rounds: int) -> bool:
-    """Whether a proof of Δ² comes down to the number that is shown, but for room for the verifier's rounding.
-
-    The accountant and the verifier bound the same rounding by different arguments, and the verifier's margins grow
-    with the rounds. So a page may show a little less than is proved here; the ε that `verify` prints has the room
-    in it.
-
-    The room is 10⁻⁶ of Δ², times (rounds/50)² above 50 rounds, and 10⁻³ at most.
-
-    Guarantee: if true, squared_proved ≤ squared_shown·(1 + 10⁻³), but for the rounding of that product.
-
-    >>> reached(1.0000009, 1.0, 50), reached(1.000002, 1.0, 50)
-    (True, False)
-    """
-    return squared_proved <= roomy(squared_shown, rounds)
-
-
 @one_blas_thread()
 def verify_account(
     stated: StatedAccount,
@@ -126,7 +109,7 @@ def verify_account(
     In training `further` certificates may prove other pairs.
 
     Guarantee: if the verdict is "verified", every pair of the view on the network at hand has Δ² at most
-    `stated.squared` but for the room of `reached`, given what `trusted` names.
+    `stated.squared`, given what `trusted` names.
     Source: docs/certificates.md, on reports.
 
     Raises NotCertified where the worst pair's certificate is too large to be checked here.
@@ -306,14 +289,14 @@ def _possible(stated: StatedAccount) -> int:
 
 
 def _headline(stated: StatedAccount, worst: Verification) -> Check:
-    """Whether what is proved of the worst pair comes down to what is shown of it.
+    """Whether what is proved of the worst pair is no more than what is shown of it.
 
-    That the shown Δ² is close to a proved one was asked first. The ε of the page must then be met by the μ that
-    follows from the Δ² that it shows, rounded up: δ(μ, ε) is at most δ, or ε not below ε(μ, δ), no digit less.
+    The ε of the page must then be met by the μ that follows from the Δ² that it shows, rounded up: δ(μ, ε) is at most
+    δ, or ε not below ε(μ, δ), no digit less.
     """
     shown, proved = stated.squared, worst.squared.upper
-    if not reached(proved, shown, stated.rounds):
-        found = f"the page shows Δ² ≤ {shown:.6g} for its worst pair; proved is Δ² ≤ {proved:.6g}"
+    if proved > shown:
+        found = f"the page shows Δ² ≤ {_just(shown, proved)} for its worst pair; proved is Δ² ≤ {_just(proved, shown)}"
         return Check("headline", False, found)
     above = stated.factor * math.nextafter(math.sqrt(shown), math.inf) / stated.noise_multiplier
     mu, least = math.nextafter(above, math.inf) if shown else 0.0, stated.epsilon_upper
@@ -322,6 +305,12 @@ def _headline(stated: StatedAccount, worst: Verification) -> Check:
         found = f"the page shows ε ≤ {least:.6g}; from its Δ² follows ε ≤ {follows:.6g}"
         return Check("headline", False, found)
     return Check("headline", True, f"Δ² ≤ {shown:.6g} is shown, Δ² ≤ {proved:.6g} is proved")
+
+
+def _just(value: float, other: float) -> str:
+    """A number in a few digits, or in all where these do not tell it from the other one."""
+    short = f"{value:.6g}"
+    return short if short != f"{other:.6g}" else repr(value)
 
 
 def _others(
@@ -337,13 +326,13 @@ def _others(
     the certificate, with observers and target of the pair put in; so nothing of the page enters but which pair is
     meant.
 
-    Guarantee: `proved` counts pairs with Δ² ≤ `roomy(stated.squared)`, that of the certificate among them.
+    Guarantee: `proved` counts pairs with Δ² ≤ `stated.squared`, that of the certificate among them.
     """
     if certificate.updates is not None and stated.assumption == "none":
         # What the page says of all pairs must not need the slopes for any.
         certificate = replace(certificate, updates="any")
     certified = pair_of(certificate, weights)
-    limit = roomy(stated.squared, stated.rounds)
+    limit = stated.squared
     targets: dict[int, list[int]] = {}
     for place in np.argsort(-stated.squared_upper, kind="stable").tolist():
         if stated.pair(place) != certified:
@@ -477,16 +466,6 @@ def _concluded(
         trusted=() if failed or worst is None else (*worst.trusted, _SHOWN),
         reason=failed[0].detail if failed else missing,
     )
-
-
-def roomy(squared: float, rounds: int) -> float:
-    """Δ² with the room that `reached` leaves.
-
-        Δ²·(1 + min(10⁻³, 10⁻⁶·max(1, rounds/50)²))
-
-    Guarantee: above `squared` by that room, up to four roundings.
-    """
-    return squared * (1 + min(1e-3, 1e-6 * max(1.0, rounds / 50) ** 2))
 
 
 def _named(stated: StatedAccount, observers: tuple[int, ...], target: int) -> str:

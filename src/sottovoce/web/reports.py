@@ -62,7 +62,8 @@ def report_of(
     curves = table_curves(ordered[0], progress=progress)
     proofs = carried_proofs(ordered, progress=progress)
     said = replace(occasion(command_of(request), (), request.max_epsilon), inputs=_inputs(request))
-    page = page_document(ordered[0], network, curves=curves, beside=ordered[1:], occasion=said)
+    first, *beside = (proof.table for proof in proofs)
+    page = page_document(first, network, curves=curves, beside=beside, occasion=said)
     called = Path(_graph_name(request)).name
     html = page_report(page, title=f"Account of {called}", proofs=proofs)
     return ReportFile(name="sottovoce-report.html", html=html)

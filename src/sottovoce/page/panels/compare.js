@@ -136,7 +136,7 @@ sottovoce.compare = (() => {
       heads: ["What", same ? "noise multiplier" : "ε, both ends"],
       unit: same ? `noise multiplier for ε ≤ ${gaussian.given(budget)} at δ = ${gaussian.given(state.delta)}` : `ε of the worst pair at δ = ${gaussian.given(state.delta)}`,
       rows,
-      marks: same ? [] : budget === null ? [] : [{ name: `budget ε = ${gaussian.given(budget)}`, value: budget, colour: "--line-best", dash: "8 3 2 3" }],
+      marks: same || state.line() === null ? [] : [{ ...state.line(), colour: "--line-best", dash: "8 3 2 3" }],
     }) : []));
     dom.say(byId("compare-note"), [state.standing("compare")?.text ?? "", missing ? `${missing} of ${asked.length} are not computed yet.` : "", same ? "Enough is an upper end: less noise may do." : "A dot is the certified end of the worst pair, the line from it ends at what is attained; a ring is the certified end of the median pair, a tick that of local DP. Leaks are ordered only where lines do not overlap."].filter(Boolean).join(" "));
     const mayStart = running === null && missing > 0;

@@ -18,8 +18,8 @@ sottovoce.curves = (() => {
 
   const ends = ({ lower, upper }) => model.epsilonOf(lower ?? Infinity, upper ?? Infinity);
   const budgets = () => {
-    const budget = state.budget();
-    return budget === null ? [] : [{ name: `budget ${gaussian.given(budget)}`, value: budget, colour: "--line-best" }];
+    const line = state.line();
+    return line === null ? [] : [{ ...line, colour: "--line-best" }];
   };
 
   function againstRounds() {
@@ -51,7 +51,7 @@ sottovoce.curves = (() => {
     dom.say(byId("curves-note"), `What ${model.names(model.chosen)} can learn. Every point is a certified upper end, the bar below it ends at what is attained; lines only join them.${beside}${outside(rules, top)}`);
   }
 
-  const outside = (rules, top) => rules.filter(({ value }) => value > top).map(({ value }) => ` The budget of ${gaussian.given(value)} lies above what is shown.`).join("");
+  const outside = (rules, top) => rules.filter(({ value }) => value > top).map(({ name }) => ` The line of ${name} lies above what is shown.`).join("");
 
   function absent() {
     if (state.live) return state.standing("curve") === null ? "The curve of this observer is being computed." : "";
@@ -95,7 +95,7 @@ sottovoce.curves = (() => {
     ];
     const tops = lines.flatMap(({ points }) => points.map((point) => point.upper)).filter((value) => Number.isFinite(value) && value > 0);
     const [low, high] = tops.length ? [Math.min(...tops), Math.max(...tops)] : [0.1, 10];
-    const rules = [...budgets(), { name: `σ/clip ${gaussian.given(state.noise)}`, value: state.noise, colour: "--mark", across: false }];
+    const rules = [...budgets(), { name: `σ/clip ${gaussian.inShort(state.noise)}`, value: state.noise, colour: "--mark", across: false }];
     const picture = chart.plot({
       width: host.clientWidth,
       x: { ...chart.logarithmic(noises[0], noises[STEPS - 1]), name: "noise multiplier (logarithmic)" },

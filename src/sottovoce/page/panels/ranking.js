@@ -14,7 +14,7 @@ sottovoce.ranking = (() => {
   /** What the same noise gives otherwise, and what is allowed: lines to compare with. */
   function marks() {
     const { local_squared, central_squared } = model.document;
-    const budget = state.budget();
+    const line = state.line();
     const beside = (squared, name, colour, dash) => {
       if (squared === null) return [];
       const value = model.epsilonOf(squared.lower ?? Infinity, squared.upper ?? Infinity).upper;
@@ -23,7 +23,7 @@ sottovoce.ranking = (() => {
     return [
       ...beside(local_squared, "local DP", "--line-local", "6 4"),
       ...beside(central_squared, "central", "--line-central", "2 3"),
-      ...(budget === null ? [] : [{ name: `budget ε = ${gaussian.given(budget)}`, value: budget, colour: "--line-best", dash: "8 3 2 3" }]),
+      ...(line === null ? [] : [{ ...line, colour: "--line-best", dash: "8 3 2 3" }]),
     ];
   }
 
@@ -57,7 +57,7 @@ sottovoce.ranking = (() => {
     const more = total > pairs.length ? [dom.el("button", { type: "button", id: "more-targets", textContent: "Show more", onclick: () => { shown += MORE; draw(); } })] : [];
     const covered = model.coverage();
     const part = covered.complete ? "" : " Not all pairs are computed: a target may give away more.";
-    byId("ranking-note").replaceChildren(`${pairs.length} of ${total} targets, ${only === null ? "each with the observer that learns most" : `as ${model.names(model.chosen)} can learn about them`}. A dot is the certified end, the line from it ends at what is attained. ${state.byView.get(model.document.view)?.title ?? model.document.view}, assumption ${model.document.assumption}.${part} `, ...more);
+    byId("ranking-note").replaceChildren(`${pairs.length} of ${total} targets, ${only === null ? "each with the observer that learns most" : `as ${model.names(model.chosen)} can learn about them`}. A dot is the certified end, the line from it ends at what is attained. View: ${state.byView.get(model.document.view)?.title ?? model.document.view}, assumption ${model.document.assumption}.${part} `, ...more);
   }
 
   return { begin: (onChoose) => (choose = onChoose), draw, marks };

@@ -56,7 +56,7 @@ sottovoce.verdict = (() => {
       otherwise: otherwise(worst.view),
       observer: looked(worst),
       terms: [
-        `δ = ${gaussian.given(state.delta)}`, `noise multiplier ${gaussian.given(state.noise)}`, `${document.rounds} rounds`, `${document.view}${own}`,
+        `δ = ${gaussian.given(state.delta)}`, `noise multiplier ${gaussian.inShort(state.noise)}`, `${document.rounds} rounds`, `${document.view}${own}`,
         `weights: ${document.graph.origin}`, `method ${worst.method}: ${METHODS[worst.method] ?? "see the guide"}`,
       ].join(" · "),
       assumption: `Assumption ${document.assumption}: ${document.assumption_text}.`,

@@ -46,6 +46,8 @@ sottovoce.state = (() => {
     question: Object.freeze({ ...usual, source: Object.freeze({ name: "florentine" }), rounds: 20, sight: BOTH, pooled: null }),
     noise: 4,
     delta: 1e-5,
+    /** The budget that a report was held against. */
+    allowed: null,
   };
   let files = 0;
 
@@ -109,6 +111,12 @@ sottovoce.state = (() => {
     return value > 0 && Number.isFinite(value) ? value : null;
   }
 
+  /** The line that a plot draws at an ε: the budget of a report, if one was set; where one asks live, ε to look up noise for. */
+  function line() {
+    const value = state.live ? budget() : state.allowed;
+    return value === null ? null : { name: `${state.live ? "reference" : "budget"} ε = ${sottovoce.gaussian.given(value)}`, value };
+  }
+
   // Sentences that were derived once, by the place where they stand.
   const claims = new Map();
 
@@ -123,5 +131,5 @@ sottovoce.state = (() => {
     return null;
   }
 
-  return Object.assign(state, { BOTH, SIGHTS, TERMS, byView, budget, ownGraph, change, networkKey, key, viewsOf, targetsOf, targetsText, amiss, refuse, amend, saidAt, deny, whyNot, inputs, claim, forget, standing });
+  return Object.assign(state, { BOTH, SIGHTS, TERMS, byView, budget, line, ownGraph, change, networkKey, key, viewsOf, targetsOf, targetsText, amiss, refuse, amend, saidAt, deny, whyNot, inputs, claim, forget, standing });
 })();

@@ -29,7 +29,9 @@ sottovoce.still = (() => {
     }
     state.noise = content.noise_multiplier;
     state.delta = content.delta;
-    if (content.occasion?.max_epsilon) dom.byId("target-epsilon").value = gaussian.given(content.occasion.max_epsilon);
+    const answered = dom.byId("result");
+    state.allowed = (content.occasion ?? (answered && JSON.parse(answered.textContent).occasion))?.max_epsilon ?? null;
+    if (state.allowed !== null) dom.byId("target-epsilon").value = gaussian.given(state.allowed);
     look(offered[0]);
     return true;
   }

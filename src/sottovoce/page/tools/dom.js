@@ -15,7 +15,7 @@ sottovoce.dom = (() => {
   }
 
   /** A number after its symbol, one with an exponent or a date, a negative one, and one with a unit. */
-  const WHOLE = /((?:Δ²|[εδμσ]) [=≤≥] [-−]?\d[\d.]*(?:e[-+]?\d+)?|(?<![\p{L}\p{N}_.])[-−]?\d[\d.]*(?:e?[-+]\d+){1,2}|(?<![\p{L}\p{N}_.)])[-−]\d[\d.]*|(?<![\p{L}\p{N}_.])\d[\d.]* (?:%|ms|s|MB|GB)(?![\p{L}\p{N}_]))/u;
+  const WHOLE = /((?:Δ²|[εδμσ]) [=≤≥] [-−]?\d[\d.]*(?:e[-+]?\d+)?|(?<![\p{L}\p{N}_.])[-−]?\d[\d.]*(?:e?[-+]\d+){1,2}|(?<![\p{L}\p{N}_.)])[-−]\d[\d.]*|(?<![\p{L}\p{N}_.])\d[\d.]* (?:%|ms|s|MB|GB)(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}_-])--[a-z][a-z-]*)/u;
 
   /** Set the text of an element so that no line breaks a number in two, as browsers do after the hyphen of 1e-5. */
   function say(host, text) {

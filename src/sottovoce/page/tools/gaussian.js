@@ -178,5 +178,8 @@ sottovoce.gaussian = (() => {
   /** A number that a person chose, in short. */
   const given = (value) => (value < 1e-3 ? value.toExponential() : String(value));
 
-  return { ends, epsilonUpper, given, pairEnds, noiseFor, guessing, interval, roundUp, roundDown };
+  /** A noise multiplier in a sentence: as a person chose it, or six digits, rounded up, of one that was computed. */
+  const inShort = (value) => (given(value).replace(".", "").replace(/^0+/, "").length <= 8 ? given(value) : roundUp(value, 6));
+
+  return { ends, epsilonUpper, given, inShort, pairEnds, noiseFor, guessing, interval, roundUp, roundDown };
 })();
