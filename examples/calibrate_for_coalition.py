@@ -9,6 +9,7 @@ Run it: python examples/calibrate_for_coalition.py
 from __future__ import annotations
 
 from sottovoce import View, account, calibrate, gossip, graphs
+from sottovoce.interval import rounded_up
 
 EPSILON, DELTA = 1.0, 1e-5
 
@@ -27,7 +28,7 @@ def main() -> None:
         noise = calibrate(protocol, view, target_epsilon=EPSILON, target_delta=DELTA)
         worst = account(protocol, view, noise_multiplier=noise, delta=DELTA).worst()
         print(
-            f"{name}: noise multiplier {noise:.3f}, ε ≤ {worst.epsilon().upper:.6f} about node {worst.target}"
+            f"{name}: noise multiplier {noise:.3f}, ε ≤ {rounded_up(worst.epsilon().upper)} about node {worst.target}"
         )
 
 

@@ -31,7 +31,7 @@ PROOFS = sorted((ROOT / "docs" / "proofs").glob("*.md"))
 MATHEMATICS = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
 EXAMPLES = {
     "own_graph.py": "  anna learns at most ε = 4.922 about ben\n",
-    "calibrate_for_coalition.py": "node 0: noise multiplier 5.517, ε ≤ 1.000000 about node 31\n",
+    "calibrate_for_coalition.py": "node 0: noise multiplier 5.517, ε ≤ 1 about node 31\n",
     "certificate_review.py": "forged: verified is False\n",
     "audit_training.py": "Huber steps: ε ≥ 1.142 with confidence 0.999: refuted\n",
     "own_protocol.py": "takes-back: ε ≤ 5.437 about a neighbour, ε ≤ 0.0775 about the node across\n",
