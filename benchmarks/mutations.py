@@ -406,7 +406,7 @@ def _steps(proof: object) -> list[Any]:
     """The steps of a proof of kind shift in a document; none of any other."""
     if not isinstance(proof, dict) or proof.get("kind") != "shift":
         return []
-    parts = [proof.get(part) for part in ("start", "recurring", "end")]
+    parts = [proof.get(part) for part in ("start", "bulk", "end")]
     return [step for part in parts if isinstance(part, list) for step in part]
 
 

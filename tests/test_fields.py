@@ -135,9 +135,9 @@ def test_every_field_that_is_changed_is_noticed(name: str) -> None:
             0.1,
             "must be 0 at nodes that are not hidden",
         ),
-        ("memory-one", ("recurring", 0, "kappa"), 0.1, "one vector, and no kappa or multipliers"),
-        ("memory-one", ("recurring", 0, "multipliers", 2), 0.1, "one vector, and no kappa or multipliers"),
-        ("twins", ("recurring", 0, "factor", 0, 0), 0.1, "must be 0 at the pivots of what is seen"),
+        ("memory-one", ("bulk", 0, "kappa"), 0.1, "one vector, and no kappa or multipliers"),
+        ("memory-one", ("bulk", 0, "multipliers", 2), 0.1, "one vector, and no kappa or multipliers"),
+        ("twins", ("bulk", 0, "factor", 0, 0), 0.1, "must be 0 at the pivots of what is seen"),
         ("cap", ("support",), [1], "needs neither support nor steps"),
     ],
 )

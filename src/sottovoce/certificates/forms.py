@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from sottovoce.certificates.shifts import Method
 from sottovoce.forms import CountedLabels, Form
@@ -176,7 +176,7 @@ class ShiftForm(Form, frozen=True, kw_only=True, tag_field="kind", tag="shift"):
     method: Method
     support: list[int]
     start: list[StepForm]
-    recurring: list[StepForm]
+    recurring: list[StepForm] = field(name="bulk")
     end: list[StepForm]
     attack: AttackForm | None
 
