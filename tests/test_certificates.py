@@ -136,7 +136,11 @@ def test_stored_weights_are_the_same_rationals(weights: Any) -> None:
 def test_weights_whose_denominators_alone_are_long_are_read_and_told_from_their_floats() -> None:
     def read(value: Any) -> Any:
         stored = StoredWeights(
-            labels=range(2), indptr=[0, 1, 2], indices=[1, 0], values=[value, 0.5], diagonal=None
+            labels=range(2),
+            indptr=np.array([0, 1, 2]),
+            indices=np.array([1, 0]),
+            values=[value, 0.5],
+            diagonal=None,
         )
         return stored.gossip_weights("x")
 

@@ -12,6 +12,7 @@ from flint import arb, arb_mat, ctx, fmpq_mat
 from tests.ball_matrices import balls
 from tests.sensitivities.test_rounding import barely_indefinite
 
+from sottovoce.errors import NotCertified
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.verification.balls.numbers import positive, rational
 from sottovoce.verification.hidden import _float_rows
@@ -172,3 +173,12 @@ def test_floats_that_stand_for_rows_are_as_long_and_as_straight_as_they_are_said
             assert positive(least * (arb(allowed) * arb(1.001)) ** 2 - away * away.transpose()) is True
             short = least * (arb(smallest) - arb(relative * UNIT_ROUNDOFF)) ** 2
             assert positive(kept * kept.transpose() - short) is True
+
+
+def test_rows_that_floats_take_for_one_node_are_not_taken_for_it() -> None:
+    tiny = Fraction(1, 10**400)
+    with pytest.raises(NotCertified, match="more than 10¹⁰⁰ times"):
+        _float_rows([{0: Fraction(1), 1: tiny}, {0: Fraction(1), 1: 2 * tiny}], 2)
+    # The same node twice is no two independent rows.
+    assert _float_rows([{0: Fraction(1)}, {0: Fraction(2)}], 2)[1] == 0
+    assert _float_rows([{1: Fraction(3)}, {0: Fraction(2)}], 2)[1:] == (1.0, 0.0, 0)

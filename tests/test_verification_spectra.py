@@ -192,3 +192,7 @@ def test_dependent_rows_and_too_many_prove_nothing() -> None:
     assert least_singular(np.array([[1.0, 1.0], [1.0, 1.0]])) == 0
     assert least_singular(np.array([[1.0], [1.0]])) == 0
     assert least_singular(np.array([[1.0, 1.0], [1.0, 1.0 + 2.0**-52]])) <= 2.0**-52
+
+
+def test_nothing_has_next_to_no_eigenvalue() -> None:
+    assert 0 <= spectra.largest_eigenvalue(np.zeros((0, 0))) < 1e-150

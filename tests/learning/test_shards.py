@@ -1,10 +1,14 @@
 """Dealing records to nodes."""
 
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pytest
 
 from sottovoce.errors import InputError
 from sottovoce.learning import Data, Shards, load_data, shards_of, split
+from sottovoce.learning.losses import huber, quadratic
 
 
 def numbered(records: int, classes: int = 0, published: bool = True) -> Data:
@@ -83,3 +87,17 @@ def test_what_is_refused() -> None:
 def test_norms_are_those_of_the_records() -> None:
     shards = split(load_data("diabetes"), 3)
     assert np.allclose(shards.norms, np.linalg.norm(shards.features, axis=2))
+
+
+@pytest.mark.parametrize("kind", [huber, quadratic])
+def test_records_of_fewer_bits_are_clipped_as_any_others(kind: Any) -> None:
+    records = (10 * np.random.default_rng(1).normal(size=(3, 1, 50))).astype(np.float32)
+    shards = Shards(
+        features=records,  # type: ignore[arg-type]
+        labels=np.full((3, 1), 1e6),
+        present=np.ones((3, 1), dtype=np.bool_),
+        nominal=1,
+    )
+    found = kind(50).clipped_sums(np.zeros((3, 50)), shards, np.ones((3, 1)), 1.0)
+    assert found.clipped == 1
+    assert all(sum(Fraction(float(x)) ** 2 for x in row) <= 1 for row in found.values)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.pairings import each_pair
 
@@ -91,3 +92,11 @@ def test_what_is_handed_out_is_verified_in_networks_that_hardly_mix(rule: str, p
     for view in (View.secure_sum(0), View.neighbourhood(0), View.coalition_messages([0, 3])):
         certificate = certify(gossip(weights, rounds=80), view, 5, participation=participation)
         assert verify(certificate, weights).verdict == "verified"
+
+
+def test_noise_that_is_known_and_nothing_seen_beside_it_is_certified_from_above() -> None:
+    protocol = gossip(metropolis_weights("ring:n=5"), rounds=2)
+    certificate = certify(protocol, View(observation=np.zeros((1, 5)), known_noise=(1,)), 2)
+    assert certificate.squared_lower == 0
+    for arithmetic in ("float", "balls"):
+        assert verify(certificate, protocol.weights, arithmetic=arithmetic).verdict == "verified"

@@ -86,6 +86,7 @@ def bounded(
     Guarantee: |x|·|factor·direction| ≤ clip, rounding included, whatever floats the rows hold.
     Source: docs/proofs/clips.md, "One row".
     """
+    rows = np.asarray(rows, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         plain = np.sqrt(np.einsum("...k,...k->...", rows, rows))
     # NaN is not below anything.

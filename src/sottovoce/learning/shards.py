@@ -46,6 +46,8 @@ class Shards:
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit together, and nodes without records."""
         at_least(1, nominal=self.nominal)
+        # Norms and sums are those of float64, whatever the records come as.
+        object.__setattr__(self, "features", np.asarray(self.features, dtype=np.float64))
         n, m, _ = self.features.shape
         if self.labels.shape != (n, m) or self.present.shape != (n, m):
             raise InputError(

@@ -290,8 +290,12 @@ def _dense_proof(
     cap = float(problem.cap)
     lower, witness = float(found.lower[0]), found.witness_of(0)
     if found.system.over_informed:
-        told = assess(hidden_system(protocol, observation, complete=False), indices, problem, None)
-        lower, witness = float(told.lower[0]), told.witness_of(0)
+        told = hidden_system(protocol, observation, complete=False)
+        if told.rows.shape[0]:
+            attained = assess(told, indices, problem, None)
+            lower, witness = float(attained.lower[0]), attained.witness_of(0)
+        else:
+            lower = 0.0
     lower *= 1 - 1e-8
     shown = witness if lower > 0 else None
     (forms,) = found.response.forms(found.positions)

@@ -28,7 +28,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from sottovoce.errors import NotCertified
-from sottovoce.verification.rounding import LARGEST, NEARLY_ONE, above, gamma, roundings
+from sottovoce.verification.rounding import LARGEST, MOST_DEFECT, NEARLY_ONE, above, gamma, roundings
 from sottovoce.verification.spans import Span, surely_independent
 from sottovoce.verification.spectra import frobenius, least_singular, skewness
 
@@ -276,9 +276,9 @@ def _touched(lines: list[ExactRow], columns: int, *, several: bool) -> NDArray[n
 def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64], float, float, int]:
     """Float rows with the same span, their least singular value, how far the span turned, relative error.
 
-    The first case is exact: rows that each show one node. A single row keeps its direction entry by entry, off by
-    two roundings, for which 4 units stand; its length does not matter. Several rows are replaced by the basis B of
-    a QR factorisation; how far that is from orthonormal is measured.
+    The first case is exact: rows that each show one node, none of them the same. A single row keeps its direction
+    entry by entry, off by two roundings, for which 4 units stand; its length does not matter. Several rows are replaced
+    by the basis B of a QR factorisation; how far that is from orthonormal is measured.
 
     Guarantee: the sine of the angle between the spans of B and of the exact rows is at most `turned`. If
     rows = X B + E for any X, then ‖rows (I − P_B)‖ ≤ ‖E‖, and dividing by σ_min(rows) gives the sine. E is measured
@@ -293,8 +293,13 @@ def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64
         # Scaled by the largest entry first, so that no rational over- or underflows on its way to a float.
         largest = max(map(abs, line.values()))
         here = {j: float(x / largest) for j, x in line.items()}
+        if min(map(abs, here.values())) * LARGEST < 1:
+            raise NotCertified(
+                "a row of what the observer sees holds entries that differ by more than 10¹⁰⁰ times, so that nothing "
+                "can be checked in floats (take a view without such entries)"
+            )
         rows[k, list(here)] = np.asarray(list(here.values())) / np.linalg.norm(list(here.values()))
-    if all(np.count_nonzero(row) == 1 for row in rows):
+    if all(len(line) == 1 for line in lines) and rows.any(axis=0).sum() == len(lines):
         return rows, 1.0, 0.0, 0
     if len(lines) == 1:
         return rows, NEARLY_ONE, 0.0, 4
@@ -309,4 +314,6 @@ def _float_rows(lines: list[ExactRow], columns: int) -> tuple[NDArray[np.float64
     least = least_singular(rows) - above(roundings(3) * long)
     # The basis spans what the rows span up to (residual and its rounding) over the least singular value.
     turned = (above(residual) + measured) / least if least > 0 else np.inf
-    return basis, min(NEARLY_ONE, 1 - skewness(basis) - above(turned)), turned, 0
+    # ‖B‖ ≤ 1 + skewness, which 1.01 covers up to a hundredth.
+    skew = skewness(basis)
+    return basis, min(NEARLY_ONE, 1 - skew - above(turned)) if skew <= MOST_DEFECT else 0.0, turned, 0

@@ -79,8 +79,8 @@ def largest_eigenvalue(matrix: Floats) -> float:
     True
     """
     most = frobenius(matrix)
-    if not np.isfinite(most):
-        return np.inf
+    if not matrix.size or not np.isfinite(most):
+        return most
     try:
         guess = float(np.linalg.eigvalsh(matrix)[-1])
     except np.linalg.LinAlgError:
