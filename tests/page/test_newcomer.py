@@ -72,4 +72,4 @@ def test_the_demo_answers_within_two_screens(
         enough = re.search(r'"noise_multiplier": ([\d.]+)', capsys.readouterr().out)
         assert enough is not None
         noise.append(f"{rounded_up(float(enough[1]), 5)} in the view {view}")
-    assert f"For ε ≤ 1 it takes a noise multiplier of {', '.join(noise)}." in seen
+    assert f"For ε ≤ 1 it takes a noise multiplier of {'; '.join(noise)}." in seen
