@@ -95,6 +95,26 @@ MISTAKES = [
     ),
     ("w.mtx", mtx(W)[:-8], r"^w.mtx: not a Matrix Market file"),
     (
+        "w.mtx",
+        b"%%MatrixMarket matrix coordinate real general\n3 3 10000000000\n1 2 1.0\n",
+        r"^w.mtx: must hold the entries that its first lines announce; 10000000000 of them have no room in 70 bytes",
+    ),
+    (
+        "w.mtx",
+        b"%%MatrixMarket matrix array real general\n100000 100000\n1.0\n",
+        r"^w.mtx: must hold the entries",
+    ),
+    (
+        "w.mtx",
+        b"%%MatrixMarket matrix coordinate real general\n10000000000 10000000000 1\n1 2 1.0\n",
+        r"^w.mtx: .* must have an entry for every node; got 1 for 10000000000 nodes \(leave out nodes that have no",
+    ),
+    (
+        "w.npz",
+        npz(format="coo", shape=[10**10, 10**10], data=[1.0], row=[0], col=[1]),
+        r"^w.npz: .* must have an entry for every node; got 1 for 10000000000 nodes",
+    ),
+    (
         "w.txt",
         b"0 1\n",
         r"^w.txt: a matrix file must end in .npy, .npz, .mtx, .mtx.gz; found .txt \(save the",

@@ -28,6 +28,10 @@ __all__ = ["MATRIX_SUFFIXES", "matrix_size", "parse_matrix", "read_matrix", "squ
 MATRIX_SUFFIXES = (".npy", ".npz", ".mtx", ".mtx.gz")
 
 
+# So many nodes may be without an entry, and are named by whoever needs a connected graph; more would fill the memory.
+_MOST_ALONE = 1_000_000
+
+
 def square_matrix(source: Any) -> Any:  # noqa: ANN401
     """An array or sparse matrix as a canonical csr_array; entries must be real, finite and at least 0."""
     values: Any = source.copy() if scipy.sparse.issparse(source) else np.asarray(source)
@@ -40,6 +44,11 @@ def square_matrix(source: Any) -> Any:  # noqa: ANN401
         raise GraphError(
             f"the matrix of a graph must be square; got an array of {values.ndim} dimensions (one row and "
             "column per node)"
+        )
+    if scipy.sparse.issparse(values) and max(values.shape) > 2 * values.nnz + _MOST_ALONE:
+        raise GraphError(
+            f"the matrix of a graph must have an entry for every node; got {values.nnz} for {max(values.shape)} nodes "
+            "(leave out nodes that have no neighbour)"
         )
     matrix = canonical_matrix(values)
     check_entries(matrix, range(matrix.shape[0]), "entries of a graph's matrix")
@@ -186,12 +195,20 @@ def _from_npz(content: bytes, name: str) -> Any:  # noqa: ANN401
 
 def _from_mtx(content: bytes, name: str) -> Any:  # noqa: ANN401
     try:
-        return scipy.io.mmread(io.BytesIO(content))
+        announced = scipy.io.mminfo(io.BytesIO(content))[2]
+        # Each takes two bytes or more, and those above a diagonal may be left out.
+        found = scipy.io.mmread(io.BytesIO(content)) if announced <= len(content) else None
     except (ValueError, OSError, OverflowError, EOFError, TypeError) as error:
         raise FileError(
             f"{name}: not a Matrix Market file; scipy says: {_sentence(error)} (write it with "
             "scipy.io.mmwrite)"
         ) from None
+    if found is None:
+        raise FileError(
+            f"{name}: must hold the entries that its first lines announce; {announced} of them have no room in "
+            f"{len(content)} bytes (write it with scipy.io.mmwrite)"
+        )
+    return found
 
 
 def _sentence(error: Exception) -> str:
