@@ -32,10 +32,10 @@ from scipy.linalg import null_space
 
 from sottovoce import gaussian
 from sottovoce.peers import (
-    Moment,
     Network,
     Outcome,
     Place,
+    Whereabouts,
     notes,
     read_network,
     read_run,
@@ -45,7 +45,7 @@ from sottovoce.peers import (
     write_identity,
 )
 from sottovoce.peers.exchanges import Clear, Masking
-from sottovoce.peers.history import History, history_of
+from sottovoce.peers.history import RunHistory, history_of
 from sottovoce.peers.identity import create_identity
 from sottovoce.peers.local import _child, free_ports, process_context
 from sottovoce.peers.node import Node
@@ -89,7 +89,7 @@ class _Soak:
     places: dict[str, Place]
     rng: random.Random
     running: dict[Connection, tuple[str, Any]] = field(default_factory=dict)
-    moments: dict[str, Moment] = field(default_factory=dict)
+    moments: dict[str, Whereabouts] = field(default_factory=dict)
     outcomes: dict[str, Outcome | str] = field(default_factory=dict)
     killed: list[str] = field(default_factory=list)
     restarted: int = 0
@@ -114,7 +114,7 @@ class _Soak:
                 process.join()
                 del self.running[pipe]
                 continue
-            if isinstance(said, Moment):
+            if isinstance(said, Whereabouts):
                 self.moments[name] = said
             else:
                 self.outcomes[name] = said
@@ -312,7 +312,7 @@ class Schedule:
             yield tuple(sorted(network.row(i, heard).items()))
 
 
-def offline(network: Network, schedule: Schedule, history: History, me: int, observer: int) -> float:
+def offline(network: Network, schedule: Schedule, history: RunHistory, me: int, observer: int) -> float:
     """ε of the schedule that nodes wrote down: each round costs what no twin of the target hides."""
     squared = 0.0
     for t in range(network.settings.rounds):

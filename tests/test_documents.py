@@ -42,7 +42,7 @@ TABLES = [
 
 def json_of(table: AccountTable, source: str = "ring:n=5", pairs_file: str | None = None) -> str:
     graph = graphs.as_graph(source)
-    network = graphs.Network(graph=graph, weights=graphs.metropolis_weights(graph))
+    network = graphs.WeightedGraph(graph=graph, weights=graphs.metropolis_weights(graph))
     return documents.as_json(documents.account_document(table, network, pairs_file=pairs_file))
 
 

@@ -15,14 +15,14 @@ from sottovoce.documents import curve_document, network_document
 from sottovoce.documents import page_document as typed_page
 from sottovoce.documents.pages import PageDocument
 from sottovoce.forms import plain, read_form
-from sottovoce.graphs import Network, as_graph, as_weights, weights_by_rule
+from sottovoce.graphs import WeightedGraph, as_graph, as_weights, weights_by_rule
 from sottovoce.interval import Interval
 from sottovoce.protocols import gossip
 from sottovoce.views import View
 
 GRAPH = as_graph("florentine")
 WEIGHTS = weights_by_rule(GRAPH, "metropolis")
-NETWORK = Network(graph=GRAPH, weights=WEIGHTS)
+NETWORK = WeightedGraph(graph=GRAPH, weights=WEIGHTS)
 
 
 def page_document(*inputs: Any, **options: Any) -> Any:
@@ -64,7 +64,7 @@ def test_the_network_has_each_edge_once() -> None:
         assert GRAPH.adjacency[b, a] == 1
     matrix = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]])
     directed = network_document(
-        Network(graph=as_graph(matrix), weights=as_weights(matrix)), as_weights(matrix)
+        WeightedGraph(graph=as_graph(matrix), weights=as_weights(matrix)), as_weights(matrix)
     )
     assert directed.directed is True
     assert sorted(directed.links) == [(0, 2), (1, 0), (2, 1)]

@@ -213,7 +213,7 @@ def test_the_json_form() -> None:
     task = task_from(load_data("breast-cancer"), 5)
     run = finished()
     graph = graphs.as_graph("ring:n=5")
-    document = run_document(run, task, RING, graphs.Network(graph=graph, weights=RING.weights))
+    document = run_document(run, task, RING, graphs.WeightedGraph(graph=graph, weights=RING.weights))
     read = json.loads(documents.as_json(document))
     assert read["accuracy"] == run.accuracy
     assert read["loss"] == run.loss

@@ -15,7 +15,7 @@ from tests.servers import serving
 from sottovoce.accounting import account_all
 from sottovoce.accounting.curves import table_curves
 from sottovoce.documents import occasion, page_document
-from sottovoce.graphs import Network, as_graph, weights_by_rule
+from sottovoce.graphs import WeightedGraph, as_graph, weights_by_rule
 from sottovoce.protocols import gossip
 from sottovoce.report import Section, sheet_html, write_report
 
@@ -287,7 +287,7 @@ def families_report(families: AccountTable, tmp_path_factory: pytest.TempPathFac
     graph = as_graph("florentine")
     document = page_document(
         families,
-        Network(graph=graph, weights=families.protocol.weights),
+        WeightedGraph(graph=graph, weights=families.protocol.weights),
         curves=table_curves(families, most_pairs=300),
         occasion=occasion("sottovoce account florentine", [], 5.0),
     )

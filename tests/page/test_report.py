@@ -16,7 +16,7 @@ from sottovoce.cli import main
 from sottovoce.cli.printing import rounded_down, rounded_up
 from sottovoce.documents import page_document
 from sottovoce.documents.runs import read_run
-from sottovoce.graphs import Network, as_graph, weights_by_rule
+from sottovoce.graphs import WeightedGraph, as_graph, weights_by_rule
 from sottovoce.protocols import clean_state, gossip
 from sottovoce.report.html import Section, write_report
 from sottovoce.views import View
@@ -179,7 +179,9 @@ def test_what_was_found_goes_with_what_it_was_found_for(field: str, value: str, 
 
 def test_a_calibrated_run_shows_its_target(visit: Visit, families: AccountTable, tmp_path: Path) -> None:
     table = families.with_noise(families.calibrated_noise(1.0, 1e-5))
-    document = page_document(table, Network(graph=as_graph("florentine"), weights=table.protocol.weights))
+    document = page_document(
+        table, WeightedGraph(graph=as_graph("florentine"), weights=table.protocol.weights)
+    )
     page = visit(write_report(tmp_path / "one.html", title="r", account=document).as_uri())
     settled(page)
     assert page.inner_text("#headline-epsilon") == "ε ≤ 1"
@@ -200,7 +202,7 @@ def test_views_stand_side_by_side_until_one_is_chosen(
     messages = account_all(families.protocol, "neighbourhood", noise_multiplier=4.0, delta=1e-5)
     document = page_document(
         messages,
-        Network(graph=as_graph("florentine"), weights=families.protocol.weights),
+        WeightedGraph(graph=as_graph("florentine"), weights=families.protocol.weights),
         beside=[families],
     )
     page = visit(write_report(tmp_path / "both.html", title="r", account=document).as_uri())
@@ -223,7 +225,7 @@ def test_a_report_of_some_observers_says_what_it_does_not_know(visit: Visit, tmp
     table = account_all(
         gossip(weights, rounds=20), "secure-sum", noise_multiplier=4.0, delta=1e-5, observers=["Medici"]
     )
-    document = page_document(table, Network(graph=graph, weights=weights))
+    document = page_document(table, WeightedGraph(graph=graph, weights=weights))
     page = visit(write_report(tmp_path / "one.html", title="r", account=document).as_uri())
     settled(page)
     assert "14 of 210 pairs computed; the worst may be higher." in page.inner_text("#coverage")
@@ -471,7 +473,9 @@ def test_a_coalition_and_everyone_are_shown_as_they_are(visit: Visit, tmp_path: 
     protocol = gossip(weights, rounds=4)
     for view in (View.coalition_sums([0, 2]), View.everyone):
         table = account(protocol, view, noise_multiplier=2.0, delta=1e-5, relation="replace-one")
-        document = page_document(table, Network(graph=graph, weights=weights), curves=table_curves(table))
+        document = page_document(
+            table, WeightedGraph(graph=graph, weights=weights), curves=table_curves(table)
+        )
         path = write_report(tmp_path / f"{view.name}.html", title="r", account=document)
         page = visit(path.as_uri())
         settled(page)
@@ -491,7 +495,7 @@ def test_a_large_network_is_shown_in_parts(visit: Visit, tmp_path: Path) -> None
         delta=1e-5,
         observers=list(range(100, 103)),
     )
-    document = page_document(table, Network(graph=graph, weights=weights))
+    document = page_document(table, WeightedGraph(graph=graph, weights=weights))
     path = write_report(tmp_path / "large.html", title="large", account=document)
     page = visit(path.as_uri())
     settled(page)
@@ -543,7 +547,7 @@ def test_names_cannot_break_out_of_the_report(visit: Visit, tmp_path: Path) -> N
     graph = as_graph(file)
     weights = weights_by_rule(graph, "metropolis")
     table = account_all(gossip(weights, rounds=3), "secure-sum", noise_multiplier=2.0, delta=1e-5)
-    document = page_document(table, Network(graph=graph, weights=weights))
+    document = page_document(table, WeightedGraph(graph=graph, weights=weights))
     page = visit(write_report(tmp_path / "odd.html", title="<i>odd</i>", account=document).as_uri())
     settled(page)
     assert page.locator("img:not(.paper), i").count() == 0
@@ -616,7 +620,9 @@ def test_a_report_of_a_program_says_it_and_what_is_infinite(visit: Visit, tmp_pa
     for levels in (1, 0):
         protocol = clean_state(weights, rounds=4, keep="1/2", noise_levels=levels)
         table = account_all(protocol, "neighbourhood", noise_multiplier=2.0, delta=1e-5)
-        document = page_document(table, Network(graph=graph, weights=weights), curves=table_curves(table))
+        document = page_document(
+            table, WeightedGraph(graph=graph, weights=weights), curves=table_curves(table)
+        )
         page = visit(write_report(tmp_path / f"{levels}.html", title="r", account=document).as_uri())
         settled(page)
         assert page.input_value("#protocol") == "clean-state"

@@ -13,13 +13,13 @@ from tests.peers.wires import Wires
 from sottovoce import gaussian
 from sottovoce.errors import FileError
 from sottovoce.peers import Budget, Earlier, Policy, known_after, read_earlier
-from sottovoce.peers.earlier import Known, Run, open_earlier
+from sottovoce.peers.earlier import EarlierRun, Known, open_earlier
 
 
-def entry(**changes: Any) -> Run:
+def entry(**changes: Any) -> EarlierRun:
     keys = network(3).signing_keys(range(3))
     usual: dict[str, Any] = {"run": "00", "unit": "node", "relation": "add-remove", "sent": 3, "mu": 1.5}
-    return Run(**{**usual, "nodes": keys, **changes})
+    return EarlierRun(**{**usual, "nodes": keys, **changes})
 
 
 def test_two_runs_spend_what_both_spend_and_a_policy_knows(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from sottovoce.peers import (
-    Moment,
     Outcome,
+    Whereabouts,
     places_beside,
     read_network,
     read_transcript,
@@ -55,7 +55,7 @@ def test_a_killed_node_goes_on_and_sends_the_same_or_nothing(masked: bool, tmp_p
     running = {place.name: begun(place) for place in places}
     try:
         process, pipe = running["site-1"]
-        while not (isinstance(moment := said(pipe, until), Moment) and moment.round >= 3):
+        while not (isinstance(moment := said(pipe, until), Whereabouts) and moment.round >= 3):
             pass
         os.kill(process.pid, signal.SIGKILL)
         process.join(10)
@@ -63,7 +63,7 @@ def test_a_killed_node_goes_on_and_sends_the_same_or_nothing(masked: bool, tmp_p
         running["site-1"] = begun(places[1])
         ends = {}
         for name, (_, pipe) in running.items():
-            while isinstance(end := said(pipe, until), Moment):
+            while isinstance(end := said(pipe, until), Whereabouts):
                 pass
             ends[name] = end
     finally:

@@ -26,7 +26,7 @@ from sottovoce.errors import SottovoceError
 from sottovoce.interval import Interval
 from sottovoce.peers import Network, Policy, TaskFacts, known_after, notes
 from sottovoce.peers.exchanges import Masking, masked_by
-from sottovoce.peers.history import History, history_of
+from sottovoce.peers.history import RunHistory, history_of
 from sottovoce.peers.proofs import (
     _CONTEXT,
     RunCertificate,
@@ -618,7 +618,7 @@ def test_a_sum_that_too_few_opened_shows_nothing_even_if_masked_messages_were_se
 
 def test_observers_are_not_believed_that_they_gave_nothing_to_each_other() -> None:
     run = joined(network(3, edges=complete(3), sums="masked", unit="node", colluders=0))
-    history = History(network=run, authors=frozenset({0, 2}))
+    history = RunHistory(network=run, authors=frozenset({0, 2}))
     history.silent[0, 1].add(2)
     assert history.row(0, 1, observers=(1,)) == run.row(1, ())
     assert history.row(0, 1, observers=(1, 2)) is None

@@ -12,7 +12,7 @@ import pytest
 from sottovoce import gaussian
 from sottovoce.interval import UNIT_ROUNDOFF
 from sottovoce.peers import rounding
-from sottovoce.peers.earlier import Earlier, Run
+from sottovoce.peers.earlier import Earlier, EarlierRun
 from sottovoce.peers.grid import RoundSight, grid_excess, schedule_excess
 from sottovoce.peers.rounding import few_above, pull_above, squares_above, summed_above
 from sottovoce.peers.spending import Cost, together
@@ -53,7 +53,7 @@ def test_squares_are_covered_whether_they_underflow_or_not() -> None:
     for tiny in (1e-170, 5e-324):
         assert tiny * tiny == 0
         assert Fraction(squares_above([tiny])) >= Fraction(tiny) ** 2
-        run = Run(run="1", unit="node", relation="add-remove", sent=1, mu=tiny, nodes=("a",))
+        run = EarlierRun(run="1", unit="node", relation="add-remove", sent=1, mu=tiny, nodes=("a",))
         assert Fraction(Earlier(runs=(run,)).squared(None)) >= Fraction(tiny) ** 2
         assert together(tiny, 0.0) >= tiny
     assert squares_above([]) == squares_above([0.0]) == 0.0

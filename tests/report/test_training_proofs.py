@@ -16,7 +16,7 @@ from sottovoce.accounting import account, account_all, carried_proofs
 from sottovoce.documents import PageDocument, as_json, occasion, page_document
 from sottovoce.documents.carried import Carried, read_report
 from sottovoce.forms import read_form, strict_json
-from sottovoce.graphs import Network, as_graph
+from sottovoce.graphs import WeightedGraph, as_graph
 from sottovoce.participation import Participation
 from sottovoce.protocols import Slopes, repeated, scheduled
 from sottovoce.report import proof_section, sheet_html
@@ -39,7 +39,7 @@ def carried(folder: Path, source: str, view: str, **options: Any) -> tuple[Gossi
     protocol = gossip(weights, rounds=4, **options)
     table = account_all(protocol, view, noise_multiplier=4.0, delta=1e-5)
     found = carried_proofs([table])
-    account = page_document(found[0].table, Network(graph=graph, weights=weights))
+    account = page_document(found[0].table, WeightedGraph(graph=graph, weights=weights))
     file = folder / f"{graph.n}-{view}.html"
     file.write_text(
         report_html(
@@ -160,7 +160,7 @@ def test_other_pairs_of_a_schedule_are_held_against_all_of_its_weights(tmp_path:
     protocol = scheduled([full, path], rounds=4)
     table = account_all(protocol, "secure-sum", noise_multiplier=4.0, delta=1e-5)
     found = carried_proofs([table])
-    account = page_document(found[0].table, Network(graph=as_graph("complete:n=4"), weights=full))
+    account = page_document(found[0].table, WeightedGraph(graph=as_graph("complete:n=4"), weights=full))
     file = tmp_path / "schedule.html"
     file.write_text(
         report_html(
@@ -187,7 +187,7 @@ def test_other_pairs_of_a_schedule_are_held_against_all_of_its_weights(tmp_path:
 def test_a_report_of_some_exchanges_says_so_and_is_held_to_it(tmp_path: Path) -> None:
     """Two exchanges a round, of which the view sees the first: the data say so, and without it nothing is proved."""
     protocol = repeated(graphs.metropolis_weights("ring:n=5"), rounds=2, steps=2)
-    network = Network(graph=as_graph("ring:n=5"), weights=protocol.schedule[0])
+    network = WeightedGraph(graph=as_graph("ring:n=5"), weights=protocol.schedule[0])
     table = account(protocol, View.secure_sum(0, exchanges=[1]), noise_multiplier=4.0, delta=1e-5)
     found = carried_proofs([table])
     said = occasion("sottovoce account", [], None)

@@ -20,7 +20,7 @@ from sottovoce import documents
 from sottovoce.accounting import account, account_all, calibrate, local_account
 from sottovoce.errors import FileError, GraphError, InputError
 from sottovoce.feedback import gradient_steps
-from sottovoce.graphs import Network, as_graph, metropolis_weights, weights_by_rule
+from sottovoce.graphs import WeightedGraph, as_graph, metropolis_weights, weights_by_rule
 from sottovoce.protocols import clean_state, gossip, push_sum
 from sottovoce.questions import Spelled
 from sottovoce.views import View
@@ -61,7 +61,7 @@ def test_an_account_is_that_of_the_command_line() -> None:
     found = asked("account", value)
     table = account_all(PROTOCOL, "neighbourhood", noise_multiplier=3.0, delta=1e-6, relation="replace-one")
     graph = as_graph("ring:n=6")
-    expected = documents.account_document(table, Network(graph=graph, weights=PROTOCOL.weights))
+    expected = documents.account_document(table, WeightedGraph(graph=graph, weights=PROTOCOL.weights))
     assert found == json.loads(documents.as_json(expected))
 
 
@@ -337,7 +337,7 @@ def test_a_protocol_is_that_of_the_command_line() -> None:
     protocol = clean_state(PROTOCOL.weights, rounds=4, keep="1/2")
     table = account_all(protocol, "secure-sum", noise_multiplier=3.0, delta=1e-5)
     expected = documents.account_document(
-        table, Network(graph=as_graph("ring:n=6"), weights=PROTOCOL.weights)
+        table, WeightedGraph(graph=as_graph("ring:n=6"), weights=PROTOCOL.weights)
     )
     assert found == json.loads(documents.as_json(expected))
     assert (found["protocol"], found["protocol_hash"]) == ("clean_state", protocol.hash)

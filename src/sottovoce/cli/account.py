@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
 
 __all__ = ["EXAMPLE", "USAGE", "Accounted", "account"]
 
@@ -129,7 +129,13 @@ def account(
 
 
 def _sampled(
-    course: Course, sight: AnySight, chosen: Network, *, noise_multiplier: float, delta: float, json: bool
+    course: Course,
+    sight: AnySight,
+    chosen: WeightedGraph,
+    *,
+    noise_multiplier: float,
+    delta: float,
+    json: bool,
 ) -> float:
     """Show the number of each view where records take part by coins; the largest of them."""
     found = [
@@ -142,7 +148,7 @@ def _sampled(
 
 
 def _accounted(
-    course: Course, sight: AnySight, chosen: Network, *, noise_multiplier: float, delta: float
+    course: Course, sight: AnySight, chosen: WeightedGraph, *, noise_multiplier: float, delta: float
 ) -> Accounted:
     """The tables of all views that are asked for, or of what was finished when an interrupt came."""
     from sottovoce.accounting import Interrupted
@@ -189,7 +195,7 @@ def _written(found: Accounted, output: Path | None, *, json: bool) -> tuple[Path
     return None, None
 
 
-def _print(found: Accounted, chosen: Network, written: Path | None, *, json: bool) -> None:
+def _print(found: Accounted, chosen: WeightedGraph, written: Path | None, *, json: bool) -> None:
     """Show the tables as JSON or as text."""
     from sottovoce import documents
 

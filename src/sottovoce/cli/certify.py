@@ -13,13 +13,13 @@ from sottovoce.cli.options import (
     AS_TEXT,
     SCENE,
     Delta,
+    Horizon,
     RelationName,
-    Scene,
     Shown,
     Sight,
     Source,
-    Span,
     Spending,
+    Surroundings,
     Tolerance,
     ViewOption,
     network,
@@ -52,7 +52,7 @@ class OnePair:
         ),
     ] = ()
     target: Annotated[str, Parameter(help="Name of the node to protect.")]
-    scene: Scene = SCENE
+    scene: Surroundings = SCENE
 
     @property
     def sight(self) -> Sight:
@@ -64,7 +64,7 @@ def certify(
     graph: Source,
     /,
     *,
-    span: Span,
+    span: Horizon,
     pair: OnePair,
     noise_multiplier: Annotated[
         float | None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cyclopts import Token
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.graphs import Graph, Network
+    from sottovoce.graphs import Graph, WeightedGraph
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Effort, Scenario
 
@@ -45,6 +45,7 @@ __all__ = [
     "Depth",
     "Doing",
     "Engine",
+    "Horizon",
     "Json",
     "Label",
     "Maps",
@@ -59,15 +60,14 @@ __all__ = [
     "RelationName",
     "ReportOption",
     "Rounds",
-    "Scene",
     "ShardSize",
     "Shown",
     "ShownPairs",
     "Sight",
     "Skew",
     "Source",
-    "Span",
     "Spending",
+    "Surroundings",
     "TestShare",
     "Tolerance",
     "ViewName",
@@ -334,7 +334,7 @@ GOSSIP = Doing()
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class Surroundings:
     """What all nodes do, and what of it an observer hears and knows."""
 
     doing: Doing = GOSSIP
@@ -343,11 +343,11 @@ class Scene:
 
     def seen(self, view: ViewName, *, observer: tuple[str, ...] = (), target: tuple[str, ...] = ()) -> Sight:
         """The same with who sees what of whom."""
-        given = {field.name: getattr(self, field.name) for field in fields(Scene)}
+        given = {field.name: getattr(self, field.name) for field in fields(Surroundings)}
         return Sight(view=view, observer=observer, target=target, **given)
 
 
-SCENE = Scene()
+SCENE = Surroundings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,13 +368,13 @@ class _Named:
 # Options stand in the order of the classes from right to left: what is seen, by whom and of whom, and the rest.
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Sight(Scene, _Named, _Seen):
+class Sight(Surroundings, _Named, _Seen):
     """Who sees what of whom."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class AnySight(Scene, _Named, _MaybeSeen):
+class AnySight(Surroundings, _Named, _MaybeSeen):
     """Who sees what of whom, or whom alone: then what is seen is looked at both ways that are usual."""
 
     def sights(self) -> list[Sight]:
@@ -404,7 +404,7 @@ USUAL = Spending()
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class Horizon:
     """How long nodes gossip, and in which of the rounds a target contributes."""
 
     rounds: Rounds
@@ -417,30 +417,30 @@ class Span:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Course(Span):
+class Course(Horizon):
     """The same with what counts as a neighbour, and what may be spent on the answer."""
 
     relation: RelationName = "add-remove"
     spending: Spending = USUAL
 
 
-def network(source: str | Graph, rule: str, protocol: str = "gossip") -> Network:
+def network(source: str | Graph, rule: str, protocol: str = "gossip") -> WeightedGraph:
     """The graph and weights that GRAPH and --weights describe, for what nodes do with them."""
-    from sottovoce.graphs import Network, as_graph, weights_by_rule
+    from sottovoce.graphs import WeightedGraph, as_graph, weights_by_rule
     from sottovoce.protocols import weight_sums
 
     graph = as_graph(source)
-    return Network(graph=graph, weights=weights_by_rule(graph, rule, weight_sums(protocol)))
+    return WeightedGraph(graph=graph, weights=weights_by_rule(graph, rule, weight_sums(protocol)))
 
 
-def protocol_of(network: Network, doing: Doing, *, rounds: int) -> Protocol:
+def protocol_of(network: WeightedGraph, doing: Doing, *, rounds: int) -> Protocol:
     """The protocol on a network over some rounds that --protocol, --damping and --updates describe."""
     from sottovoce.questions import SpelledProtocol, spelled_protocol
 
     return spelled_protocol(network.weights, SpelledProtocol(rounds=rounds, **_spelled(doing)))
 
 
-def scenario_of(network: Network, sight: Sight, course: Course, *, searched: bool = False) -> Scenario:
+def scenario_of(network: WeightedGraph, sight: Sight, course: Course, *, searched: bool = False) -> Scenario:
     """The question that the options of a command ask about a network; a coalition that is searched has no members."""
     from sottovoce.questions import Spelled, spelled_scenario
 
@@ -475,7 +475,7 @@ def _spelled(doing: Doing) -> dict[str, Any]:
 
 
 def accounted(
-    course: Course, sight: Sight, network: Network, *, noise_multiplier: float, delta: float
+    course: Course, sight: Sight, network: WeightedGraph, *, noise_multiplier: float, delta: float
 ) -> AccountTable:
     """The table of all pairs that are asked for."""
     from sottovoce.accounting import account_all
@@ -484,7 +484,7 @@ def accounted(
 
 
 def asked_of(
-    verb: Callable[..., Answered], course: Course, sight: Sight, network: Network, **mechanism: float
+    verb: Callable[..., Answered], course: Course, sight: Sight, network: WeightedGraph, **mechanism: float
 ) -> Answered:
     """What a verb of accounting answers to what the options ask, with progress for the view."""
     asked = scenario_of(network, sight, course)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from sottovoce.peers import Moment, Outcome
+    from sottovoce.peers import Outcome, Whereabouts
 
 __all__ = ["outcomes_document", "outcomes_text", "watched"]
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[Callable[[Mapping[str, Moment]], None] | None]:
+def watched() -> Iterator[Callable[[Mapping[str, Whereabouts]], None] | None]:
     """A callback that shows a live table on stderr: round, who is late, ε spent; None when no one is watching."""
     from rich.console import Console
 
@@ -35,7 +35,7 @@ def watched() -> Iterator[Callable[[Mapping[str, Moment]], None] | None]:
         yield lambda moments: live.update(_moments(moments))
 
 
-def _moments(moments: Mapping[str, Moment]) -> Table:
+def _moments(moments: Mapping[str, Whereabouts]) -> Table:
     """Where nodes stand."""
     table = plain_table()
     for name in ("node", "round", "", "waits for", "ε spent at most"):

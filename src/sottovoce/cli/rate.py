@@ -22,7 +22,7 @@ from sottovoce.cli.reporting import check_report, files_of, report_answer
 from sottovoce.errors import FileError
 
 if TYPE_CHECKING:
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
     from sottovoce.rates import RateTable
     from sottovoce.scenarios import Effort
 
@@ -70,7 +70,7 @@ def rate(
     return 0
 
 
-def _table(sight: Sight, network: Network, effort: Effort) -> RateTable:
+def _table(sight: Sight, network: WeightedGraph, effort: Effort) -> RateTable:
     """The rates of every view that is asked for."""
     from sottovoce import rates
     from sottovoce.rates import RateTable

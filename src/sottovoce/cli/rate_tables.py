@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
     from sottovoce.protocols import Protocol
     from sottovoce.rates import RatePair, Rates, RateTable
 
 __all__ = ["rate_text"]
 
 
-def rate_text(console: Console, table: RateTable, network: Network, written: Path | None) -> None:
+def rate_text(console: Console, table: RateTable, network: WeightedGraph, written: Path | None) -> None:
     """Headline, the telling pairs, and what every number means and rests on."""
     worst = table.worst()
     paragraph(console, _headline(table, worst), style="bold")
@@ -112,7 +112,7 @@ def _average(rates: Rates) -> str:
     return f"{rows}/{hidden} ≈ {rows / hidden:.4g}"
 
 
-def _terms(table: RateTable, network: Network, written: Path | None) -> list[tuple[str, str]]:
+def _terms(table: RateTable, network: WeightedGraph, written: Path | None) -> list[tuple[str, str]]:
     """What the numbers mean and rest on."""
     first = table.found[0]
     plain = first.protocol.plain

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sottovoce.accounting import AccountTable, CarriedProof
     from sottovoce.cli.options import Doing
     from sottovoce.documents import PageDocument, Result
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
 
 __all__ = [
     "Carried",
@@ -97,7 +97,7 @@ def proofs_of(tables: Sequence[AccountTable]) -> list[CarriedProof]:
 def report_account(
     path: Path | None,
     tables: Sequence[AccountTable],
-    chosen: Network,
+    chosen: WeightedGraph,
     *,
     title: str,
     inputs: Iterable[str | Path],

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
     from sottovoce.interval import Interval
     from sottovoce.learning import Run, StepCost, Task
 
@@ -50,7 +50,7 @@ def run_text(
     console: Console,
     run: Run,
     task: Task,
-    network: Network,
+    network: WeightedGraph,
     cost: StepCost | None,
     written: Path | None,
 ) -> None:
@@ -211,7 +211,7 @@ def _measured(run: Run) -> list[tuple[str, str]]:
     return rows
 
 
-def _terms(run: Run, task: Task, network: Network, written: Path | None) -> list[tuple[str, str]]:
+def _terms(run: Run, task: Task, network: WeightedGraph, written: Path | None) -> list[tuple[str, str]]:
     """What every number rests on."""
     settings, account = run.settings, run.account
     squared, coins = account.sensitivity_squared, account.coins

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sottovoce.accounting import AccountTable, SampledAccount
     from sottovoce.cli.options import Course, Sight
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
 
 __all__ = ["asks_coins", "coin_rows", "sampled", "show_sampled"]
 
@@ -40,7 +40,7 @@ def asks_coins(course: Course, **files: object) -> bool:
 
 
 def sampled(
-    course: Course, sight: Sight, network: Network, *, noise_multiplier: float, delta: float
+    course: Course, sight: Sight, network: WeightedGraph, *, noise_multiplier: float, delta: float
 ) -> SampledAccount:
     """What the worst of the pairs gives away that the options ask about."""
     from sottovoce.accounting import sampled_account
@@ -50,7 +50,7 @@ def sampled(
 
 def show_sampled(
     found: Sequence[SampledAccount],
-    network: Network,
+    network: WeightedGraph,
     *,
     json: bool,
     target_epsilon: float | None = None,
@@ -76,7 +76,7 @@ def coin_rows(found: SampledAccount, full: float) -> list[tuple[str, str]]:
 
 
 def _text(
-    console: Console, found: Sequence[SampledAccount], network: Network, target_epsilon: float | None
+    console: Console, found: Sequence[SampledAccount], network: WeightedGraph, target_epsilon: float | None
 ) -> None:
     """The headline, both bounds beside full participation, and what they rest on."""
     from sottovoce._version import __version__

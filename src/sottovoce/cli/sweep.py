@@ -12,10 +12,10 @@ from sottovoce.cli.options import (
     SCENE,
     USUAL,
     Config,
-    Scene,
+    Horizon,
     Source,
-    Span,
     Spending,
+    Surroundings,
     Workers,
     network,
     scenario_of,
@@ -37,7 +37,7 @@ def sweep(
     graph: Source,
     /,
     *,
-    span: Span,
+    span: Horizon,
     output: Annotated[
         Path, Parameter(help="The folder for the parts, empty or not there yet; or of the sweep to resume.")
     ],
@@ -48,7 +48,7 @@ def sweep(
             "its own messages."
         ),
     ],
-    scene: Scene = SCENE,
+    scene: Surroundings = SCENE,
     spending: Spending = USUAL,
     tile: Annotated[
         int | None,

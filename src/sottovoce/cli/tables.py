@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sottovoce.accounting import Account, AccountTable
     from sottovoce.cli.account import Accounted
     from sottovoce.documents import GraphDocument
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
 
 __all__ = ["account_text", "calibration_text", "exposed_table", "graph_text", "meaning", "pairs_table"]
 
@@ -47,7 +47,7 @@ SHOWN_TWINS = 5
 HEADINGS = {"neighbourhood": "messages in the clear", "secure-sum": "secure sums"}
 
 
-def account_text(console: Console, found: Accounted, network: Network, written: Path | None) -> None:
+def account_text(console: Console, found: Accounted, network: WeightedGraph, written: Path | None) -> None:
     """Headline, the telling pairs, the most exposed nodes, and what every number rests on."""
     table = found.tables[0]
     worst = table.worst()
@@ -75,7 +75,7 @@ def account_text(console: Console, found: Accounted, network: Network, written: 
 def calibration_text(
     console: Console,
     table: AccountTable,
-    network: Network,
+    network: WeightedGraph,
     written: Path | None,
     target_epsilon: float,
 ) -> None:
@@ -238,7 +238,7 @@ def exposed_table(accounts: Iterable[Account], delta: float) -> Table:
 
 def _terms(
     tables: Sequence[AccountTable],
-    network: Network,
+    network: WeightedGraph,
     written: Path | None,
     held: str = "every pair",
 ) -> list[tuple[str, str]]:

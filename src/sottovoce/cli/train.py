@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sottovoce.documents import RunDocument
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
     from sottovoce.learning import Baseline, Data, Moment, Run, Task
     from sottovoce.protocols import Protocol
 
@@ -313,7 +313,7 @@ def _compared(done: Run, task: Task, asked: Protocol) -> list[Baseline]:
 
 
 def _report(
-    path: Path, done: Run, told: Callable[[Run], RunDocument], chosen: Network, inputs: tuple[str, ...]
+    path: Path, done: Run, told: Callable[[Run], RunDocument], chosen: WeightedGraph, inputs: tuple[str, ...]
 ) -> None:
     """The run with its curves, and the page of all pairs with proofs; coins bound all pairs at once, and have none.
 
@@ -363,7 +363,7 @@ def _loaded(data: str, learning: Learning) -> Data | None:
     )
 
 
-def _joined(source: str, rule: str, protocol: str, loaded: Data | None) -> Network:
+def _joined(source: str, rule: str, protocol: str, loaded: Data | None) -> WeightedGraph:
     """The network, with a node for each client: a family that lacks n gets it, and numbered nodes get their names."""
     from sottovoce.graphs import FAMILIES, as_graph
 
@@ -379,7 +379,7 @@ def _joined(source: str, rule: str, protocol: str, loaded: Data | None) -> Netwo
     return network(graph, rule, protocol)
 
 
-def _task(data: str, loaded: Data | None, learning: Learning, chosen: Network) -> Task:
+def _task(data: str, loaded: Data | None, learning: Learning, chosen: WeightedGraph) -> Task:
     """The task that the options describe."""
     from sottovoce.learning import parse_synthetic, task_from
 

@@ -56,7 +56,7 @@ from sottovoce.documents.pages import (
     network_document,
     page_document,
 )
-from sottovoce.documents.pairs import Ends, Pair
+from sottovoce.documents.pairs import EndsForm, Pair
 from sottovoce.documents.proofs import (
     CertificateDocument,
     CheckForm,
@@ -99,7 +99,7 @@ __all__ = [
     "CoalitionDocument",
     "ComparisonDocument",
     "CurveDocument",
-    "Ends",
+    "EndsForm",
     "GraphDocument",
     "GraphFacts",
     "InputFile",

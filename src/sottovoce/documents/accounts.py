@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from sottovoce._version import __version__
-from sottovoce.documents.pairs import Count, Ends, Label, Pair, account_pair, plain_label, table_pairs
+from sottovoce.documents.pairs import Count, EndsForm, Label, Pair, account_pair, plain_label, table_pairs
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, json_text, read_form, strict_json
 from sottovoce.graphs import twins
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence, Sized
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.graphs import GossipWeights, Network
+    from sottovoce.graphs import GossipWeights, WeightedGraph
     from sottovoce.protocols import Protocol
     from sottovoce.scenarios import Scenario
 
@@ -163,8 +163,8 @@ class Terms(Sight, frozen=True, kw_only=True):
 class Baselines(Form, frozen=True, kw_only=True):
     """ε of local DP and of central aggregation at the same noise; null where there is nothing to compare with."""
 
-    local: Ends | None
-    central: Ends | None
+    local: EndsForm | None
+    central: EndsForm | None
 
 
 class PairSummary(Form, frozen=True, kw_only=True):
@@ -262,7 +262,7 @@ class GraphDocument(Document, frozen=True, kw_only=True, tag="graph"):
 
 def account_document(
     table: AccountTable,
-    network: Network,
+    network: WeightedGraph,
     *,
     beside: Sequence[AccountTable] = (),
     pairs_file: str | None = None,
@@ -299,7 +299,7 @@ def fits_json(table: Sized) -> bool:
 
 def calibration_document(
     table: AccountTable,
-    network: Network,
+    network: WeightedGraph,
     *,
     target_epsilon: float,
     target_delta: float,
@@ -319,7 +319,7 @@ def calibration_document(
     )
 
 
-def graph_document(network: Network) -> GraphDocument:
+def graph_document(network: WeightedGraph) -> GraphDocument:
     """The document that describes a graph and its gossip weights."""
     graph, weights, spectrum = network.graph, network.weights, network.spectrum
     degrees = sorted(graph.degrees.tolist())
@@ -383,7 +383,7 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
         raise FileError(f"{source}: cannot be read: {error} (check the path and the file)") from None
 
 
-def graph_facts(network: Network, weights: GossipWeights) -> GraphFacts:
+def graph_facts(network: WeightedGraph, weights: GossipWeights) -> GraphFacts:
     """What is said of a graph, with the weights that numbers were computed for."""
     return GraphFacts(
         nodes=network.graph.n,
@@ -463,7 +463,7 @@ def baselines(table: AccountTable) -> Baselines:
 
     found = compared(table).items()
     return Baselines(
-        **{name: Ends.of(each.epsilon()) if isinstance(each, Account) else None for name, each in found}
+        **{name: EndsForm.of(each.epsilon()) if isinstance(each, Account) else None for name, each in found}
     )
 
 

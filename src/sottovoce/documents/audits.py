@@ -11,7 +11,7 @@ from sottovoce.forms import Form
 
 if TYPE_CHECKING:
     from sottovoce.auditing import Audit, ErrorRates
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
 
 __all__ = ["AuditDocument", "audit_document"]
 
@@ -60,7 +60,7 @@ class AuditDocument(Terms, frozen=True, kw_only=True, tag="audit"):
     refuted: bool
 
 
-def audit_document(audit: Audit, network: Network, *, seed: int | None) -> AuditDocument:
+def audit_document(audit: Audit, network: WeightedGraph, *, seed: int | None) -> AuditDocument:
     """The document of an audit."""
     protocol, account = audit.protocol, audit.account
     return AuditDocument(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from sottovoce.documents.pairs import Ends
+from sottovoce.documents.pairs import EndsForm
 from sottovoce.documents.proofs import certificate_document
 from sottovoce.errors import InputError, SottovoceError
 from sottovoce.interval import Interval
@@ -222,7 +222,7 @@ def _end(value: float | None) -> float:
 
 
 def _upper(epsilon: object) -> float:
-    return epsilon.interval.upper if isinstance(epsilon, Ends) else 0.0 if epsilon is UNSET else math.inf
+    return epsilon.interval.upper if isinstance(epsilon, EndsForm) else 0.0 if epsilon is UNSET else math.inf
 
 
 def _no_less(name: str, shown: float, least: float) -> None:

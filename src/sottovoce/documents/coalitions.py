@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, UnsetType
 
 from sottovoce.documents.accounts import HEAD, GraphFacts, Terms, graph_facts, protocol_facts
-from sottovoce.documents.pairs import BoundedEnds, Ends, Label, finite_or_null, plain_label
+from sottovoce.documents.pairs import BoundedEnds, EndsForm, Label, finite_or_null, plain_label
 from sottovoce.forms import Form
 from sottovoce.views import rests_on
 
 if TYPE_CHECKING:
     from sottovoce.accounting import Relation
     from sottovoce.coalitions import CoalitionSearch
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
 
 __all__ = ["CoalitionDocument", "coalition_document"]
 
@@ -25,7 +25,7 @@ class SearchStep(Form, frozen=True, kw_only=True):
 
     evaluated: int
     coalition: tuple[Label, ...]
-    sensitivity_squared: Ends
+    sensitivity_squared: EndsForm
 
 
 class CoalitionDocument(Terms, frozen=True, kw_only=True, tag="coalition"):
@@ -49,7 +49,7 @@ class CoalitionDocument(Terms, frozen=True, kw_only=True, tag="coalition"):
     stopped: str | None
     evaluated: int
     coalitions: int
-    epsilon: Ends | None
+    epsilon: EndsForm | None
     epsilon_upper_bound: float | None
     mu_upper_bound: float | None
     trace: tuple[SearchStep, ...]
@@ -58,7 +58,7 @@ class CoalitionDocument(Terms, frozen=True, kw_only=True, tag="coalition"):
 
 def coalition_document(
     search: CoalitionSearch,
-    network: Network,
+    network: WeightedGraph,
     *,
     noise_multiplier: float | None,
     delta: float,
@@ -70,7 +70,7 @@ def coalition_document(
         noise_multiplier = float(noise_multiplier)
         account = search.account(noise_multiplier=noise_multiplier, delta=delta, relation=relation)
         guarantee = search.guarantee(noise_multiplier=noise_multiplier, delta=delta, relation=relation)
-        epsilon, anyone = Ends.of(account.epsilon()), finite_or_null(guarantee.epsilon().upper)
+        epsilon, anyone = EndsForm.of(account.epsilon()), finite_or_null(guarantee.epsilon().upper)
         at_most = finite_or_null(guarantee.mu.upper)
     return CoalitionDocument(
         **HEAD,
@@ -103,7 +103,7 @@ def coalition_document(
             SearchStep(
                 evaluated=step.evaluated,
                 coalition=tuple(map(plain_label, step.coalition)),
-                sensitivity_squared=Ends.of(step.squared),
+                sensitivity_squared=EndsForm.of(step.squared),
             )
             for step in search.trace
         ),

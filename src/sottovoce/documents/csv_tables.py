@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sottovoce.documents.files import check_path, write_whole
 from sottovoce.documents.pairs import (
     BoundedEnds,
-    Ends,
+    EndsForm,
     Pair,
     join_labels,
     plain_label,
@@ -190,8 +190,8 @@ def _read_row(row: list[str], where: str) -> tuple[str, Pair]:
             observer=split_labels(observer),
             target=read_label(target),
             sensitivity_squared=BoundedEnds.by(method, Interval(float(low2), float(high2))),
-            mu=Ends.of(Interval(float(low), float(high))),
-            epsilon=Ends.of(Interval(float(least), float(most))),
+            mu=EndsForm.of(Interval(float(low), float(high))),
+            epsilon=EndsForm.of(Interval(float(least), float(most))),
         )
     except (ValueError, InputError) as error:
         raise FileError(

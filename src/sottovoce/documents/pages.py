@@ -11,14 +11,14 @@ from msgspec.structs import asdict
 
 from sottovoce.documents.accounts import HEAD, PAIRS_IN_JSON, GraphFacts, Terms, graph_facts, terms
 from sottovoce.documents.occasions import Occasion  # noqa: TC001 - msgspec reads the annotations
-from sottovoce.documents.pairs import Count, Ends, Label, finite_or_null, plain_label
+from sottovoce.documents.pairs import Count, EndsForm, Label, finite_or_null, plain_label
 from sottovoce.forms import Form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sottovoce.accounting import AccountTable, Curve
-    from sottovoce.graphs import GossipWeights, Network
+    from sottovoce.graphs import GossipWeights, WeightedGraph
 
 __all__ = [
     "CurveDocument",
@@ -47,9 +47,9 @@ class CurveDocument(Form, frozen=True, kw_only=True):
     observers: tuple[int, ...]
     rounds: tuple[int, ...]
     counts: tuple[int, ...]
-    worst: tuple[Ends, ...]
-    median: tuple[Ends, ...]
-    best: tuple[Ends, ...]
+    worst: tuple[EndsForm, ...]
+    median: tuple[EndsForm, ...]
+    best: tuple[EndsForm, ...]
 
 
 class PairColumns(Form, frozen=True, kw_only=True):
@@ -72,8 +72,8 @@ class PagePart(Terms, frozen=True, kw_only=True, tag="page-part"):
     pairs_possible: Count
     assumption_text: str
     factor: int
-    local_squared: Ends | None
-    central_squared: Ends | None
+    local_squared: EndsForm | None
+    central_squared: EndsForm | None
     observers: list[list[Count]]
     observers_left_out: Count
     epsilon_upper: float | None
@@ -93,7 +93,7 @@ class PageDocument(PagePart, frozen=True, kw_only=True, tag="page"):
     occasion: Occasion | UnsetType = UNSET
 
 
-def network_document(network: Network, weights: GossipWeights) -> NetworkDocument:
+def network_document(network: WeightedGraph, weights: GossipWeights) -> NetworkDocument:
     """A graph as the page draws it, with the weights that numbers were computed for."""
     graph = network.graph
     matrix = graph.adjacency.tocoo()
@@ -110,7 +110,7 @@ def network_document(network: Network, weights: GossipWeights) -> NetworkDocumen
 
 def page_document(
     table: AccountTable,
-    network: Network,
+    network: WeightedGraph,
     *,
     curves: Sequence[Curve] = (),
     beside: Sequence[AccountTable] = (),
@@ -133,7 +133,7 @@ def page_document(
 
 def curve_document(curve: Curve) -> CurveDocument:
     """A curve as a page holds it."""
-    three = {name: tuple(map(Ends.of, getattr(curve, name))) for name in ("worst", "median", "best")}
+    three = {name: tuple(map(EndsForm.of, getattr(curve, name))) for name in ("worst", "median", "best")}
     return CurveDocument(observers=curve.observers, rounds=curve.rounds, counts=curve.counts, **three)
 
 
@@ -170,7 +170,7 @@ def _part(table: AccountTable, curves: Sequence[Curve], most_pairs: int) -> dict
     }
 
 
-def _same_noise(table: AccountTable) -> dict[str, Ends | None]:
+def _same_noise(table: AccountTable) -> dict[str, EndsForm | None]:
     """Δ² of local DP and of central aggregation with the same protocol; null where there is nothing to compare with."""
     key = (table.protocol.hash, table.contribution, str(table.participation))
     if key not in _COMPARED:
@@ -181,14 +181,14 @@ def _same_noise(table: AccountTable) -> dict[str, Ends | None]:
 
 
 # The page asks for the observers of a network some at a time, and each answer says the same.
-_COMPARED: dict[tuple[str, str, str], dict[str, Ends | None]] = {}
+_COMPARED: dict[tuple[str, str, str], dict[str, EndsForm | None]] = {}
 
 
-def _compared(table: AccountTable) -> dict[str, Ends | None]:
+def _compared(table: AccountTable) -> dict[str, EndsForm | None]:
     from sottovoce.accounting import Account, compared
 
     return {
-        f"{name}_squared": Ends.of(found.sensitivity_squared)
+        f"{name}_squared": EndsForm.of(found.sensitivity_squared)
         if isinstance(found, Account) and found.sensitivity_squared is not None
         else None
         for name, found in compared(table).items()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BoundedEnds",
     "Count",
-    "Ends",
+    "EndsForm",
     "Label",
     "Pair",
     "account_pair",
@@ -42,7 +42,7 @@ _BLOCK = 50_000
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 
 
-class Ends(Form, frozen=True, kw_only=True):
+class EndsForm(Form, frozen=True, kw_only=True):
     """An interval; null stands for infinity, since JSON has none."""
 
     lower: float | None
@@ -53,7 +53,7 @@ class Ends(Form, frozen=True, kw_only=True):
         _ = self.interval
 
     @classmethod
-    def of(cls, interval: Interval) -> Ends:
+    def of(cls, interval: Interval) -> EndsForm:
         """The ends of an interval."""
         return cls(lower=finite_or_null(interval.lower), upper=finite_or_null(interval.upper))
 
@@ -65,7 +65,7 @@ class Ends(Form, frozen=True, kw_only=True):
         )
 
 
-class BoundedEnds(Ends, frozen=True, kw_only=True):
+class BoundedEnds(EndsForm, frozen=True, kw_only=True):
     """The interval of Δ², and the bound that proves its upper end."""
 
     method: str
@@ -82,8 +82,8 @@ class Pair(Form, frozen=True, kw_only=True):
     observer: tuple[Label, ...]
     target: Label
     sensitivity_squared: BoundedEnds
-    mu: Ends
-    epsilon: Ends
+    mu: EndsForm
+    epsilon: EndsForm
 
 
 def plain_label(label: Hashable) -> Label:
@@ -105,8 +105,8 @@ def account_pair(account: Account, delta: float) -> Pair:
         observer=tuple(plain_label(label) for label in account.observers),
         target=plain_label(account.target),
         sensitivity_squared=BoundedEnds.by(account.method, account.sensitivity_squared),
-        mu=Ends.of(account.mu),
-        epsilon=Ends.of(account.epsilon(delta)),
+        mu=EndsForm.of(account.mu),
+        epsilon=EndsForm.of(account.epsilon(delta)),
     )
 
 
@@ -131,8 +131,8 @@ def table_pairs(table: AccountTable) -> Iterator[Pair]:
                 observer=names[who],
                 target=plain_label(target),
                 sensitivity_squared=BoundedEnds.by(method, Interval(low2, high2)),
-                mu=Ends.of(Interval(low, high)),
-                epsilon=Ends.of(Interval(least, most)),
+                mu=EndsForm.of(Interval(low, high)),
+                epsilon=EndsForm.of(Interval(least, most)),
             )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sottovoce.certificates import MechanismForm
 from sottovoce.documents.accounts import HEAD, Document
 from sottovoce.documents.files import check_path
-from sottovoce.documents.pairs import BoundedEnds, Ends, Label, finite_or_null, plain_label
+from sottovoce.documents.pairs import BoundedEnds, EndsForm, Label, finite_or_null, plain_label
 from sottovoce.forms import Form
 from sottovoce.interval import Interval
 
@@ -85,7 +85,7 @@ class VerificationDocument(CertificateDocument, frozen=True, kw_only=True, tag="
     verified: bool
     upper_holds: bool
     lower_holds: bool
-    proved: Ends
+    proved: EndsForm
     epsilon: float | None
     arithmetic: str
     why_float: str | None
@@ -119,7 +119,7 @@ class ViewVerification(Form, frozen=True, kw_only=True):
     delta: float | None
     relation: str
     shown: Shown
-    proved: Ends | None
+    proved: EndsForm | None
     epsilon: float | None
     pairs: CheckedPairs
     certificate: Claim | None
@@ -163,7 +163,7 @@ def verification_document(
         verified=verification.verified,
         upper_holds=verification.upper_holds,
         lower_holds=verification.lower_holds,
-        proved=Ends.of(verification.squared),
+        proved=EndsForm.of(verification.squared),
         epsilon=verification.epsilon,
         arithmetic=verification.arithmetic,
         why_float=verification.why_float or None,
@@ -206,7 +206,7 @@ def _view_verification(certificate: Certificate | None, found: AccountVerificati
         shown=Shown(
             epsilon=finite_or_null(stated.epsilon_upper), sensitivity_squared=finite_or_null(stated.squared)
         ),
-        proved=None if worst is None else Ends.of(worst.squared),
+        proved=None if worst is None else EndsForm.of(worst.squared),
         epsilon=None if worst is None else worst.epsilon,
         pairs=CheckedPairs(
             held=found.held_pairs, possible=stated.pairs_possible, proved_no_worse=found.proved_pairs

@@ -21,7 +21,7 @@ from sottovoce.documents.pairs import BoundedEnds, Count, Label, finite_or_null,
 from sottovoce.forms import Form
 
 if TYPE_CHECKING:
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
     from sottovoce.rates import RatePair, RateTable
 
 __all__ = ["RateDocument", "rate_document", "rate_pairs_possible"]
@@ -62,7 +62,7 @@ class RateDocument(Sight, frozen=True, kw_only=True, tag="rate"):
     pairs_file: str | UnsetType | None = UNSET
 
 
-def rate_document(table: RateTable, network: Network, *, pairs_file: str | None = None) -> RateDocument:
+def rate_document(table: RateTable, network: WeightedGraph, *, pairs_file: str | None = None) -> RateDocument:
     """The document of a table of rates: every pair, or above `PAIRS_IN_JSON` a summary and `pairs_file`."""
     first = table.found[0]
     facts = protocol_facts(first.protocol) | {"program": first.protocol.each_round}

@@ -20,7 +20,7 @@ from sottovoce.accounting import Account, Relation, SampledAccount
 from sottovoce.arrays import read_npz
 from sottovoce.documents.accounts import HEAD, SCHEMA, Document, GraphFacts, graph_facts, pairs_possible
 from sottovoce.documents.files import check_path, write_bytes
-from sottovoce.documents.pairs import Count, Ends, Label, finite_or_null, plain_label
+from sottovoce.documents.pairs import Count, EndsForm, Label, finite_or_null, plain_label
 from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, json_text, read_form, strict_json
 from sottovoce.protocols import Contribution
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
     from sottovoce.interval import Interval
     from sottovoce.learning import Baseline, Run, StepCost, Task
     from sottovoce.protocols import Protocol
@@ -85,7 +85,7 @@ class AccountForm(Form, frozen=True, kw_only=True):
     view: str
     observers: tuple[Label, ...]
     target: Label | None
-    sensitivity_squared: Ends | None
+    sensitivity_squared: EndsForm | None
     method: str
     assumption: Assumption
     relation: Relation
@@ -93,9 +93,9 @@ class AccountForm(Form, frozen=True, kw_only=True):
     participation: str
     noise_multiplier: float | None
     delta: float | None
-    mu: Ends
+    mu: EndsForm
     coins: CoinsForm | None = None
-    epsilon: Ends | UnsetType = UNSET
+    epsilon: EndsForm | UnsetType = UNSET
 
 
 Risk = float | Literal["inf", "-inf", "nan"] | None
@@ -288,7 +288,7 @@ def run_document(
     run: Run,
     task: Task,
     protocol: Protocol,
-    network: Network,
+    network: WeightedGraph,
     cost: StepCost | None = None,
     compared: Sequence[Baseline] = (),
 ) -> RunDocument:
@@ -380,7 +380,7 @@ def _account_form(account: Account | None, epsilon: Interval | None = None) -> A
         view=account.view,
         observers=tuple(map(plain_label, account.observers)),
         target=None if account.target is None else plain_label(account.target),
-        sensitivity_squared=None if squared is None else Ends.of(squared),
+        sensitivity_squared=None if squared is None else EndsForm.of(squared),
         method=account.method,
         assumption=account.assumption,
         relation=account.relation,
@@ -388,9 +388,9 @@ def _account_form(account: Account | None, epsilon: Interval | None = None) -> A
         participation=account.participation,
         noise_multiplier=account.noise_multiplier,
         delta=account.default_delta,
-        mu=Ends.of(account.mu),
+        mu=EndsForm.of(account.mu),
         coins=_coins_form(account, shown=epsilon is not None),
-        epsilon=UNSET if epsilon is None else Ends.of(epsilon),
+        epsilon=UNSET if epsilon is None else EndsForm.of(epsilon),
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from sottovoce.accounting import AccountTable, SampledAccount
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
 
 __all__ = ["SampledDocument", "sampled_document", "table_of_coins"]
 
@@ -49,7 +49,7 @@ class SampledDocument(Terms, frozen=True, kw_only=True, tag="sampled-account"):
 
 def sampled_document(
     found: SampledAccount,
-    network: Network,
+    network: WeightedGraph,
     *,
     beside: Sequence[SampledAccount] = (),
     target_epsilon: float | None = None,

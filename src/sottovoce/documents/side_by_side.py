@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, UnsetType
 
 from sottovoce.documents.accounts import HEAD, Baselines, Document, Terms, baselines, terms
-from sottovoce.documents.pairs import Count, Ends, Pair, account_pair
+from sottovoce.documents.pairs import Count, EndsForm, Pair, account_pair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ class ContenderDocument(Terms, frozen=True, kw_only=True, tag="contender"):
     pairs_computed: Count
     pairs_possible: Count
     worst: Pair
-    median_epsilon: Ends
+    median_epsilon: EndsForm
     baselines: Baselines
 
 
@@ -70,6 +70,6 @@ def _contender(one: Contender) -> ContenderDocument:
         delta=float(table.delta),
         refused=one.refused or UNSET,
         worst=account_pair(table.worst(), table.delta),
-        median_epsilon=Ends.of(table.median().epsilon(table.delta)),
+        median_epsilon=EndsForm.of(table.median().epsilon(table.delta)),
         baselines=baselines(table),
     )

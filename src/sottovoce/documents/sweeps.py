@@ -15,7 +15,7 @@ from sottovoce.documents.accounts import (
     part_seen,
     updates_facts,
 )
-from sottovoce.documents.pairs import Ends, account_pair
+from sottovoce.documents.pairs import EndsForm, account_pair
 
 if TYPE_CHECKING:
     import os
@@ -53,8 +53,8 @@ def summary_document(summary: sweeps.Summary, folder: str | os.PathLike[str]) ->
         **_protocol_facts(manifest),
         worst=worst,
         baselines=Baselines(
-            local=None if summary.local is None else Ends.of(summary.local.epsilon(delta)),
-            central=None if summary.central is None else Ends.of(summary.central.epsilon(delta)),
+            local=None if summary.local is None else EndsForm.of(summary.local.epsilon(delta)),
+            central=None if summary.central is None else EndsForm.of(summary.central.epsilon(delta)),
         ),
         summary=PairSummary(
             worst=worst,

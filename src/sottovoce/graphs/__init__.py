@@ -8,7 +8,6 @@ from sottovoce.graphs.columns import twins
 from sottovoce.graphs.generators import FAMILIES, generate_graph, graph_size
 from sottovoce.graphs.matrices import MATRIX_SUFFIXES, matrix_size
 from sottovoce.graphs.model import GossipWeights, Graph, canonical_matrix, is_symmetric, row_indices
-from sottovoce.graphs.networks import Network
 from sottovoce.graphs.rationals import Quotients, quotients
 from sottovoce.graphs.reading import GRAPH_SUFFIXES, as_graph, parse_graph, read_graph
 from sottovoce.graphs.spectra import Spectrum, spectrum
@@ -16,6 +15,7 @@ from sottovoce.graphs.symmetries import Orbits, Symmetries
 from sottovoce.graphs.topologies import PREFIX as TOPOLOGIES
 from sottovoce.graphs.topologies import read_topology, topology_names
 from sottovoce.graphs.validation import Sums, check_entries, check_sums, check_weights, uneven_row
+from sottovoce.graphs.weighted import WeightedGraph
 from sottovoce.graphs.weights import (
     WEIGHT_RULES,
     as_weights,
@@ -38,12 +38,12 @@ __all__ = [
     "WEIGHT_RULES",
     "GossipWeights",
     "Graph",
-    "Network",
     "Orbits",
     "Quotients",
     "Spectrum",
     "Sums",
     "Symmetries",
+    "WeightedGraph",
     "as_graph",
     "as_weights",
     "canonical_matrix",

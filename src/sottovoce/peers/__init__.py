@@ -16,7 +16,7 @@ from sottovoce.peers.identity import (
 from sottovoce.peers.local import Place, places_beside, run_all, run_here, spent_beside, write_example
 from sottovoce.peers.modules import Peer, Trained, module_facts
 from sottovoce.peers.network import Deadlines, Network, Settings, TaskFacts, read_network
-from sottovoce.peers.outcomes import Moment, Outcome
+from sottovoce.peers.outcomes import Outcome, Whereabouts
 from sottovoce.peers.policy import Budget, Knowledge, Policy, Seen, known_after, read_policy
 from sottovoce.peers.proofs import (
     Checked,
@@ -42,7 +42,6 @@ __all__ = [
     "Identity",
     "Knowledge",
     "Local",
-    "Moment",
     "Network",
     "Outcome",
     "Peer",
@@ -55,6 +54,7 @@ __all__ = [
     "TaskFacts",
     "Trained",
     "Transport",
+    "Whereabouts",
     "authors_of",
     "certify_run",
     "create_identity",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sottovoce.peers.earlier import Known, Run
+from sottovoce.peers.earlier import EarlierRun, Known
 from sottovoce.peers.outcomes import KnownBy
 from sottovoce.peers.policy import epsilon_of
 from sottovoce.peers.proofs import certify_run, made_before, write_run
@@ -34,7 +34,7 @@ class Books:
         site: Site,
         budget: Budget,
         earlier: Earlier,
-        written: Run | None,
+        written: EarlierRun | None,
         spent: Lines | None,
     ) -> None:
         """`written` is what stands of this run in the file of `spent` lines; `earlier` are the other runs in it."""
@@ -48,7 +48,7 @@ class Books:
         if self._spent is None or (sent <= last and not known):
             return
         settings = self.network.settings
-        line = Run(
+        line = EarlierRun(
             run=self.network.run_name.hex(),
             unit=settings.unit,
             relation=settings.relation,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sottovoce.peers.network import Network
 
-__all__ = ["NOTHING", "Earlier", "Known", "Run", "open_earlier", "read_earlier"]
+__all__ = ["NOTHING", "Earlier", "EarlierRun", "Known", "open_earlier", "read_earlier"]
 
 
 class Known(Form, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Known(Form, frozen=True, kw_only=True):
     mu: Annotated[float, msgspec.Meta(ge=0)]
 
 
-class Run(Form, frozen=True, kw_only=True):
+class EarlierRun(Form, frozen=True, kw_only=True):
     """A run so far: in how many rounds the node sent, and μ of whoever reads every message; `known` once it is over."""
 
     run: str
@@ -65,7 +65,7 @@ class Run(Form, frozen=True, kw_only=True):
 class Earlier:
     """The runs of a node before this one."""
 
-    runs: tuple[Run, ...] = ()
+    runs: tuple[EarlierRun, ...] = ()
 
     def squared(self, keys: Iterable[str] | None) -> float:
         """Σ μ² of all runs for the nodes with these keys at most; None is whoever reads every message.
@@ -73,7 +73,7 @@ class Earlier:
         **Guarantee**: views of runs that begin at public values, each μ_r-Gaussian-private whatever came before, are
         √(Σ μ_r²)-Gaussian-private together. **Source**: Dong, Roth and Su 2022, Corollary 3.3.
 
-        >>> runs = [Run(run=r, unit="node", relation="add-remove", sent=1, mu=0.5, nodes=("a",)) for r in "12"]
+        >>> runs = [EarlierRun(run=r, unit="node", relation="add-remove", sent=1, mu=0.5, nodes=("a",)) for r in "12"]
         >>> Earlier(runs=tuple(runs)).squared(None), Earlier(runs=tuple(runs)).squared(["b"])
         (0.5000000000000004, 0.0)
         """
@@ -81,7 +81,7 @@ class Earlier:
         mus = [each.mu if held is None else each.mu_of(held) for each in self.runs]
         return squares_above(mus)
 
-    def of_run(self, run: str) -> Run | None:
+    def of_run(self, run: str) -> EarlierRun | None:
         """What is written of one run."""
         return next((each for each in self.runs if each.run == run), None)
 
@@ -104,12 +104,12 @@ def read_earlier(path: Path, network: Network) -> Earlier:
         return NOTHING
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error.strerror or error} (check the path)") from None
-    runs: dict[str, Run] = {}
+    runs: dict[str, EarlierRun] = {}
     settings = network.settings
     # A line that was cut off by a crash was of a round that was not sent.
     for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
         try:
-            said = read_form(strict_json(line.decode(errors="replace"), "a line"), Run, "a line")
+            said = read_form(strict_json(line.decode(errors="replace"), "a line"), EarlierRun, "a line")
         except InputError as error:
             raise FileError(f"{path}: line {number}: {error} (take the original file)") from None
         if (said.unit, said.relation) != (settings.unit, settings.relation):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sottovoce.peers.network import Network
     from sottovoce.peers.notes import AnyNote
 
-__all__ = ["Clean", "History", "Row", "Told", "history_of", "names_in"]
+__all__ = ["Clean", "Row", "RunHistory", "Told", "history_of", "names_in"]
 
 Row = dict[int, int]
 """Whole weights over their sum, by sender; all of them with the node itself where it heard nobody."""
@@ -42,7 +42,7 @@ _LETTERS = {notes.Receipt: "receipt", notes.Told: "closed", notes.Farewell: "far
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class History:
+class RunHistory:
     """What transcripts say of a run; keys are (round, node), rounds from 0.
 
     `sent` says who sent. `closed` holds by its own word whose messages a node took up, `opened` by its senders' words
@@ -97,7 +97,7 @@ class History:
 
 def history_of(
     network: Network, transcripts: Mapping[str, Sequence[AnyNote]], *, checked: bool = False
-) -> History:
+) -> RunHistory:
     """The history that transcripts of one run tell together, their lines as `read_transcript` gives them.
 
     `checked` says that signatures in them were checked when they came.
@@ -105,14 +105,14 @@ def history_of(
     Guarantee: nothing is taken from a transcript that its author alone asserts of others; what neighbours are said to
     have signed, they signed.
     """
-    found = History(network=network, authors=frozenset(map(network.index, transcripts)))
+    found = RunHistory(network=network, authors=frozenset(map(network.index, transcripts)))
     for name, lines in transcripts.items():
         _Reader(found, network.index(name), checked=checked).read(lines)
     _check_complete(found)
     return found
 
 
-def _check_complete(history: History) -> None:
+def _check_complete(history: RunHistory) -> None:
     """Refuse a transcript that ends before rounds in which others, by what was signed, have its author."""
     for t in range(history.network.settings.rounds):
         for i in sorted(history.authors & history.acting(t)):
@@ -126,7 +126,7 @@ def _check_complete(history: History) -> None:
 class _Reader:
     """One transcript, line by line, into a history."""
 
-    def __init__(self, history: History, author: int, *, checked: bool) -> None:
+    def __init__(self, history: RunHistory, author: int, *, checked: bool) -> None:
         self.history, self.network, self.author = history, history.network, author
         self._checked = checked
 

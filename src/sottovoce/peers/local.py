@@ -24,7 +24,7 @@ from sottovoce.learning import load_data
 from sottovoce.peers.contributing import Local
 from sottovoce.peers.identity import create_identity, read_identity, write_identity
 from sottovoce.peers.network import read_network
-from sottovoce.peers.outcomes import Moment, Outcome
+from sottovoce.peers.outcomes import Outcome, Whereabouts
 from sottovoce.peers.policy import read_policy
 from sottovoce.peers.running import ended_before, run_peer
 from sottovoce.peers.sites import Site
@@ -70,7 +70,7 @@ class Place:
     listen: str | None = None
 
 
-def run_here(place: Place, progress: Callable[[Moment], None] | None = None) -> Outcome:
+def run_here(place: Place, progress: Callable[[Whereabouts], None] | None = None) -> Outcome:
     """Run one node in this process, with all that it finds in its place."""
     network, site, own = _found(place)
     return own.measured(run_linked(network, site, listen=place.listen, progress=progress))
@@ -106,7 +106,7 @@ def own_identity(network: Network, name: str, keys: Path) -> Identity:
 
 
 def run_linked(
-    network: Network, site: Site, *, listen: str | None, progress: Callable[[Moment], None] | None
+    network: Network, site: Site, *, listen: str | None, progress: Callable[[Whereabouts], None] | None
 ) -> Outcome:
     """Open the links of a node, and run it over them, unless its run is over already.
 
@@ -157,7 +157,7 @@ def places_beside(path: Path) -> list[Place]:
 
 
 def run_all(
-    places: list[Place], progress: Callable[[dict[str, Moment]], None] | None = None
+    places: list[Place], progress: Callable[[dict[str, Whereabouts]], None] | None = None
 ) -> dict[str, Outcome | str]:
     """Run all places at once, each in a process of its own; for each node its outcome, or what went wrong.
 
@@ -170,7 +170,7 @@ def run_all(
     context = process_context()
     processes: dict[Connection, tuple[str, BaseProcess]] = {}
     found: dict[str, Outcome | str] = {}
-    moments: dict[str, Moment] = {}
+    moments: dict[str, Whereabouts] = {}
     try:
         for place in places:
             mine, theirs = context.Pipe(duplex=False)
@@ -217,7 +217,7 @@ def _hear(
     name: str,
     process: BaseProcess,
     found: dict[str, Outcome | str],
-    moments: dict[str, Moment],
+    moments: dict[str, Whereabouts],
 ) -> None:
     """Take what a node says of itself; one that says no more has died."""
     try:
@@ -226,7 +226,7 @@ def _hear(
         process.join(10)
         found[name] = _last_words(process.exitcode)
         return
-    if isinstance(said, Moment):
+    if isinstance(said, Whereabouts):
         moments[name] = said
     else:
         found[name] = said
@@ -257,7 +257,7 @@ def _child(place: Place, pipe: Connection) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     last = [0]
 
-    def tell(moment: Moment) -> None:
+    def tell(moment: Whereabouts) -> None:
         key = hash((moment.round, moment.phase, moment.late))
         if key != last[0]:
             last[0] = key

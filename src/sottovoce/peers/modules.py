@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from sottovoce.peers.outcomes import Moment, Outcome
+    from sottovoce.peers.outcomes import Outcome, Whereabouts
     from sottovoce.peers.policy import Policy
 
 __all__ = ["Peer", "Trained", "module_facts"]
@@ -79,7 +79,7 @@ class Peer:
         *,
         device: str | torch.device = "cpu",
         chunk: int | None = None,
-        progress: Callable[[Moment], None] | None = None,
+        progress: Callable[[Whereabouts], None] | None = None,
     ) -> Trained:
         """Train a module on this node's records, together with the others; started again, it goes on.
 

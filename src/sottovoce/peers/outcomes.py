@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[np.float64]
 
-__all__ = ["KnownBy", "Links", "Moment", "Outcome"]
+__all__ = ["KnownBy", "Links", "Outcome", "Whereabouts"]
 
 
 class Links(Protocol):
@@ -29,7 +29,7 @@ class Links(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
+class Whereabouts:
     """Where a node stands: for whoever watches."""
 
     me: str

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sottovoce.certificates import Certificate
-    from sottovoce.peers.history import History
+    from sottovoce.peers.history import RunHistory
     from sottovoce.peers.identity import Identity
     from sottovoce.peers.network import Network
     from sottovoce.peers.spending import CertifiedRounds, Spent
@@ -215,7 +215,7 @@ def made_before(
     return found if said == asked and found.me in network.names and _is_signed(found, network) else None
 
 
-def _checked(history: History, me: int, group: tuple[int, ...], stated: Stated, delta: float) -> Checked:
+def _checked(history: RunHistory, me: int, group: tuple[int, ...], stated: Stated, delta: float) -> Checked:
     """What the certificates of one statement prove on the schedule that the transcripts tell."""
     layout = layout_of(history, me, group, together=stated.together)
     held: dict[str, Certificate] = {}

@@ -26,7 +26,7 @@ from sottovoce.peers.letters import PostOffice, checked_header
 from sottovoce.peers.messages import Refused
 from sottovoce.peers.node import Node
 from sottovoce.peers.noise import rounded_gaussian
-from sottovoce.peers.outcomes import KnownBy, Moment, Outcome
+from sottovoce.peers.outcomes import KnownBy, Outcome, Whereabouts
 from sottovoce.peers.policy import Budget
 from sottovoce.peers.standing import standing_of, write_agreed
 from sottovoce.peers.transport import Happening
@@ -58,7 +58,7 @@ _FINE = 30
 
 
 def run_peer(
-    network: Network, site: Site, links: Links, progress: Callable[[Moment], None] | None = None
+    network: Network, site: Site, links: Links, progress: Callable[[Whereabouts], None] | None = None
 ) -> Outcome:
     """Run a node until its rounds are over, its policy forbids the next, or nobody is left; go on if it was killed.
 
@@ -103,7 +103,7 @@ class _Running:
         standing: Standing,
         links: Links,
         spent: Lines | None,
-        progress: Callable[[Moment], None] | None,
+        progress: Callable[[Whereabouts], None] | None,
     ) -> None:
         self.site, self.standing, self.links = site, standing, links
         self.network = network = standing.agreed
@@ -431,7 +431,7 @@ class _Running:
         if self.progress is not None:
             node = self.node
             self.progress(
-                Moment(
+                Whereabouts(
                     me=self.name,
                     phase="joining" if node is None else node.phase,
                     round=0 if node is None else node.round,

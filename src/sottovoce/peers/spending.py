@@ -28,7 +28,7 @@ from sottovoce.certificates import ShiftProof
 from sottovoce.errors import NotCertified
 from sottovoce.graphs import GossipWeights, is_symmetric, quotients
 from sottovoce.peers.grid import RoundSight, schedule_excess
-from sottovoce.peers.history import History
+from sottovoce.peers.history import RunHistory
 from sottovoce.peers.rounding import few_above
 from sottovoce.protocols import Combine, Draw, Exchange, Program, Protocol, gossip
 from sottovoce.rounding import TINY
@@ -107,7 +107,7 @@ class Spent:
     certificates: tuple[Certificate, ...] = ()
 
 
-def spent(history: History, me: int, observers: tuple[int, ...], *, delta: float) -> Spent:
+def spent(history: RunHistory, me: int, observers: tuple[int, ...], *, delta: float) -> Spent:
     """What observers who pool what they hold know of a node at most; without any, whoever reads every message.
 
     Two ways of accounting for the same rounds are tried, each round for itself and the longest end as one schedule;
@@ -206,7 +206,7 @@ def together(mu: float, earlier: float) -> float:
     return few_above(math.sqrt(size * size + earlier))
 
 
-def layout_of(history: History, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
+def layout_of(history: RunHistory, me: int, observers: tuple[int, ...], *, together: bool) -> Layout:
     """How the rounds of a node are accounted for; `together` asks for the longest end that is known as one schedule.
 
     Guarantee: every round that the node sent in is in one part or counts as seen; no round is in two.
@@ -287,7 +287,7 @@ def costs_of(network: Network, me: int, size: int) -> Iterator[Cost]:
     many = size > 1 and math.comb(network.n - 1, size) > MOST_COALITIONS
     if not network.protocol.plain or many or not everybody:
         return
-    planned = [History(network=network, authors=frozenset()).planned(i) for i in range(network.n)]
+    planned = [RunHistory(network=network, authors=frozenset()).planned(i) for i in range(network.n)]
     protocol = gossip(_weights(planned, network), rounds=1, updates="any")
     for observers in observers_of(network, me, size)[:-1]:
         sight = _sight(planned, observers, None)
@@ -309,7 +309,7 @@ def _hides(network: Network, observers: tuple[int, ...]) -> bool:
 class _Rounds:
     """The rounds of a history as weights, for one set of observers."""
 
-    def __init__(self, history: History, me: int, observers: tuple[int, ...]) -> None:
+    def __init__(self, history: RunHistory, me: int, observers: tuple[int, ...]) -> None:
         self.history, self.network, self.me, self.observers = history, history.network, me, observers
         self.rows: dict[int, list[Row]] = {}
         self._made: dict[str, GossipWeights] = {}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sottovoce.peers.earlier import Run
+    from sottovoce.peers.earlier import EarlierRun
     from sottovoce.peers.keeping import Kept
     from sottovoce.peers.network import Network
     from sottovoce.peers.sites import Site
@@ -53,7 +53,7 @@ class Standing:
     kept: Kept | None
     transcript: Transcript
     earlier: Earlier
-    written: Run | None
+    written: EarlierRun | None
 
     @property
     def finished(self) -> bool:
@@ -149,7 +149,7 @@ def _check_first(transcript: Transcript, network: Network, site: Site) -> None:
         )
 
 
-def _check_spent(path: Path, network: Network, written: Run | None, sent: int) -> None:
+def _check_spent(path: Path, network: Network, written: EarlierRun | None, sent: int) -> None:
     """Refuse a file of spending that says less of this run than it cost."""
     said = 0 if written is None else written.sent
     if said < sent:

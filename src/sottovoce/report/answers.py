@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sottovoce.documents import (
         CheckForm,
         Claim,
-        Ends,
+        EndsForm,
         GraphFacts,
         Occasion,
         Pair,
@@ -72,7 +72,7 @@ def nodes(labels: Iterable[object]) -> str:
     return f"node {names[0]}" if len(names) == 1 else f"nodes {', '.join(names)} together"
 
 
-def ends(interval: Ends) -> str:
+def ends(interval: EndsForm) -> str:
     """Both ends, rounded outward; null stands for infinity."""
     return both_ends(interval.interval)
 

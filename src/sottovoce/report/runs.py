@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.documents import Ends
+from sottovoce.documents import EndsForm
 from sottovoce.errors import InputError
 from sottovoce.interval import as_given, in_short, rounded_up
 from sottovoce.report.answers import Answer, ends, facts, nodes
@@ -107,7 +107,7 @@ def _shown(account: AccountForm) -> str:
 
 def _bound(account: AccountForm) -> float | None:
     """The upper end of ε that is shown; None stands for infinity."""
-    return account.epsilon.upper if isinstance(account.epsilon, Ends) else None
+    return account.epsilon.upper if isinstance(account.epsilon, EndsForm) else None
 
 
 def _sheet(document: RunDocument, told: Occasion) -> Sheet:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sottovoce.accounting import AccountTable
-    from sottovoce.graphs import Network
+    from sottovoce.graphs import WeightedGraph
     from sottovoce.web.requests import ReportRequest
 
 __all__ = ["ReportFile", "command_of", "report_of"]
@@ -53,7 +53,7 @@ class ReportFile(Form, frozen=True, kw_only=True):
 def report_of(
     request: ReportRequest,
     tables: Sequence[AccountTable],
-    network: Network,
+    network: WeightedGraph,
     progress: Callable[[int, int], None],
 ) -> ReportFile:
     """The report of tables, one a view; whatever it says of its origin is taken from the request itself."""

@@ -23,7 +23,7 @@ from sottovoce.errors import FileError, InputError
 from sottovoce.forms import Form, json_text
 from sottovoce.graphs import (
     TOPOLOGIES,
-    Network,
+    WeightedGraph,
     generate_graph,
     graph_size,
     matrix_size,
@@ -167,12 +167,12 @@ KINDS = {
 """Each kind of request, by its name."""
 
 
-def _network(request: GraphRequest, limits: Limits) -> Network:
+def _network(request: GraphRequest, limits: Limits) -> WeightedGraph:
     """The graph and its weights, if they are small enough."""
     graph = _read(request.graph, limits)
     _check_graph(graph.n, graph.edges, limits)
     weights = _weights(graph, request, limits)
-    return Network(graph=graph, weights=weights)
+    return WeightedGraph(graph=graph, weights=weights)
 
 
 def _weights(graph: Graph, request: GraphRequest, limits: Limits) -> GossipWeights:
@@ -226,7 +226,7 @@ def _called(source: GraphFile) -> str:
 
 
 def _table(
-    request: Run, network: Network, limits: Limits, noise: float, delta: float, progress: Report
+    request: Run, network: WeightedGraph, limits: Limits, noise: float, delta: float, progress: Report
 ) -> AccountTable:
     """The pairs that a request asks for."""
     asked = _scenario(request, network, limits)
@@ -237,7 +237,7 @@ def _effort(request: Run) -> Effort:
     return Effort(engine=request.engine, depth=request.effort, tolerance=request.tolerance)
 
 
-def _scenario(request: Run, network: Network, limits: Limits) -> Scenario:
+def _scenario(request: Run, network: WeightedGraph, limits: Limits) -> Scenario:
     """What a request asks, if it is small enough; no file is opened, whatever a protocol is called."""
     _check_size(request, network, limits)
     if _LONG.search(request.program or request.protocol):
@@ -250,7 +250,7 @@ def _scenario(request: Run, network: Network, limits: Limits) -> Scenario:
     return spelled_scenario(network.weights, Spelled(**{word: getattr(request, word) for word in WORDS}))
 
 
-def _check_size(request: Run, network: Network, limits: Limits) -> None:
+def _check_size(request: Run, network: WeightedGraph, limits: Limits) -> None:
     """Refuse more rounds or pairs than the server takes, before any work."""
     _within(request.rounds, limits.rounds, "rounds", "take fewer rounds, or the command line")
     n = network.graph.n

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Network`: a graph and the gossip weights on it, with their spectrum."""
+"""`WeightedGraph`: a graph and the gossip weights on it, with their spectrum."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from sottovoce.graphs.model import GossipWeights, Graph
     from sottovoce.graphs.spectra import Spectrum
 
-__all__ = ["Network"]
+__all__ = ["WeightedGraph"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Network:
+class WeightedGraph:
     """A graph and the gossip weights on it; what is shown of both is told by this one value.
 
     >>> from sottovoce.graphs import as_graph, metropolis_weights
     >>> ring = as_graph("ring:n=6")
-    >>> round(Network(graph=ring, weights=metropolis_weights(ring)).spectrum.gap, 12)
+    >>> round(WeightedGraph(graph=ring, weights=metropolis_weights(ring)).spectrum.gap, 12)
     0.333333333333
     """
 
