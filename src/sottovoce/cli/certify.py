@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from sottovoce.cli.options import (
     AS_TEXT,
-    SCENE,
+    SURROUNDINGS,
     Delta,
     Horizon,
     RelationName,
@@ -52,12 +52,12 @@ class OnePair:
         ),
     ] = ()
     target: Annotated[str, Parameter(help="Name of the node to protect.")]
-    scene: Surroundings = SCENE
+    surroundings: Surroundings = SURROUNDINGS
 
     @property
     def sight(self) -> Sight:
         """The same as one of many."""
-        return self.scene.seen(self.view, observer=self.observer, target=(self.target,))
+        return self.surroundings.seen(self.view, observer=self.observer, target=(self.target,))
 
 
 def certify(
@@ -93,7 +93,7 @@ def certify(
     spending = Spending(tolerance=tolerance).effort_of()
     documents.check_certificate_path(output)
     check_report(shown.report)
-    chosen = network(graph, pair.scene.doing.weights, pair.scene.doing.protocol)
+    chosen = network(graph, pair.surroundings.doing.weights, pair.surroundings.doing.protocol)
     _check_alone(pair)
     asked = scenario_of(chosen, pair.sight, span.under(relation))
 
@@ -119,7 +119,7 @@ def certify(
         shown.report,
         document,
         title=f"Certificate on {Path(graph).name}",
-        inputs=(graph, *files_of(pair.scene.doing)),
+        inputs=(graph, *files_of(pair.surroundings.doing)),
         carried=Carried(certificates=[certificates.to_text(certificate)]),
     )
     if failure is not None:

@@ -32,8 +32,8 @@ __all__ = [
     "GOSSIP",
     "NO_MAPS",
     "PAIRS_AS_TEXT",
-    "SCENE",
     "SEEN",
+    "SURROUNDINGS",
     "USUAL",
     "USUAL_VIEWS",
     "AnySight",
@@ -347,7 +347,7 @@ class Surroundings:
         return Sight(view=view, observer=observer, target=target, **given)
 
 
-SCENE = Surroundings()
+SURROUNDINGS = Surroundings()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from sottovoce.cli.options import (
-    SCENE,
+    SURROUNDINGS,
     USUAL,
     Config,
     Horizon,
@@ -48,7 +48,7 @@ def sweep(
             "its own messages."
         ),
     ],
-    scene: Surroundings = SCENE,
+    surroundings: Surroundings = SURROUNDINGS,
     spending: Spending = USUAL,
     tile: Annotated[
         int | None,
@@ -82,8 +82,8 @@ def sweep(
     pin_blas()
     from sottovoce import sweeps
 
-    chosen = network(graph, scene.doing.weights, scene.doing.protocol)
-    asked = scenario_of(chosen, scene.seen(view), span.under())
+    chosen = network(graph, surroundings.doing.weights, surroundings.doing.protocol)
+    asked = scenario_of(chosen, surroundings.seen(view), span.under())
     try:
         with progress("pairs") as callback:
             done = sweeps.sweep(

@@ -34,7 +34,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
 
 from sottovoce.errors import InputError, NotCertified
 from sottovoce.participation import Participation
@@ -47,6 +46,7 @@ from sottovoce.verification.rounding import (
     roundings,
     scaled_error,
 )
+from sottovoce.verification.spectra import factors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -394,14 +394,13 @@ def _contraction(V: Floats, error: float) -> str:
     # E6.
     margin = contraction_room(V.shape[0], columns, size)
     room = (1 - error) ** 2 - margin if error < 1 else -1.0
-    try:
-        linalg.cholesky(room * np.eye(columns) - V.T @ V, lower=True)
-    except linalg.LinAlgError:
-        largest = float(np.linalg.eigvalsh(V.T @ V)[-1])
-        return f"it stretches by {largest:.12g} where {room:.12g} is allowed"
-    except ValueError:
+    stretched = V.T @ V
+    if not np.isfinite(stretched).all() or not np.isfinite(room):
         return "it is not finite"
-    return ""
+    if factors(room * np.eye(columns) - stretched):
+        return ""
+    largest = float(np.linalg.eigvalsh(stretched)[-1])
+    return f"it stretches by {largest:.12g} where {room:.12g} is allowed"
 
 
 def _vector(proof: ShiftProof, asked: TrainingQuestion, unseen: Kernel) -> tuple[Floats, Floats, str]:
