@@ -437,7 +437,12 @@ def test_what_is_called_verified_is_proved_to_the_last_digit(
     less = view["proved"]["upper"] * (1 - 1e-12)
     data["pairs"]["upper"] = [min(end, less) for end in data["pairs"]["upper"]]
     put(report, "data", data)
-    assert sottovoce("verify", "r.html", "--graph", GRAPH).code == 3
+    code, out, _ = sottovoce("verify", "r.html", "--graph", GRAPH, "--json")
+    (view,) = json.loads(out)["views"]
+    assert code == 3
+    # Not only for its letters, which are others now as well.
+    assert view["verdict"] != "verified"
+    assert {check["name"]: check["holds"] for check in view["checks"]}["headline"] is False
 
 
 @pytest.mark.parametrize(("rounds", "room"), [(20, 1e-6), (500, 1e-4), (10_000, 1e-3)])

@@ -9,6 +9,7 @@ import pytest
 
 from sottovoce import View, gossip, graphs, sensitivity
 from sottovoce.feedback import pairs
+from sottovoce.participation import Participation
 from sottovoce.scenarios import Scenario
 from sottovoce.sensitivities import largest_training_bound
 
@@ -32,3 +33,11 @@ def test_the_largest_bound_is_that_of_the_table_and_needs_no_attack(
     monkeypatch.setattr(pairs, "best_attack", None)
     monkeypatch.setattr(pairs, "plain_attacks", None)
     assert largest_training_bound(Scenario(protocol=protocol, view=view)) == table.squared_upper.max()
+
+
+@pytest.mark.parametrize("updates", [(0.5, 1.0), "any"])
+@pytest.mark.parametrize("view", [View.secure_sum(0), View.neighbourhood(1), View.everyone], ids=str)
+def test_who_takes_part_after_the_last_round_teaches_nothing(view: View, updates: Any) -> None:
+    protocol = gossip(graphs.metropolis_weights("ring:n=5"), rounds=2, updates=updates)
+    found = sensitivity(protocol, view, participation=Participation.every(4, offset=3))
+    assert (found.squared_upper == 0).all()
